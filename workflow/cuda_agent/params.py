@@ -1,0 +1,311 @@
+"""Typed parameters: what ``params.yaml`` may hold, and how a run's parameters are put together.
+
+One model per section of ``params.yaml``. Unknown keys are errors, and every error names the key, the value it got and
+what is allowed. The values of the default run, each with its explanation, stand in ``params.yaml`` and nowhere else:
+the models have no defaults of their own, so that there is one source for each.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+PositiveInt = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class ParamsError(ValueError):
+    """A parameter is wrong. The message names the key, the value and what is allowed."""
+
+
+def _accepts_text(annotation: Any) -> bool:
+    """Whether a field of this type may hold a string, so that a string must be left as it is."""
+    if annotation is str or annotation is Any:
+        return True
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return any(isinstance(a, str) for a in typing.get_args(annotation))
+    if origin in (list, tuple, dict, set):
+        return False
+    return any(_accepts_text(a) for a in typing.get_args(annotation))
+
+
+class Section(BaseModel):
+    """A section of the parameters: unknown keys refused, frozen once read.
+
+    Snakemake's ``--config key='{inner: value}'`` leaves inner values as strings; a string given where none is allowed
+    is therefore read as YAML, so that every way of setting a parameter means the same.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text_as_yaml(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            data = yaml.safe_load(data)
+        if not isinstance(data, Mapping):
+            return data
+        out = dict(data)
+        for key, value in out.items():
+            field = cls.model_fields.get(key)
+            if field is None:
+                continue
+            if isinstance(value, str) and not _accepts_text(field.annotation):
+                try:
+                    out[key] = yaml.safe_load(value)
+                except yaml.YAMLError:
+                    continue  # left as text: pydantic then names the key and what it takes
+            elif (
+                isinstance(value, str)
+                and value in ("null", "None", "~")
+                and type(None) in typing.get_args(field.annotation)
+            ):
+                out[key] = None
+        return out
+
+
+class Execution(Section):
+    """How the work is spread. Nothing here changes a result, so no step depends on it."""
+
+    shards: PositiveInt
+    threads: PositiveInt | Literal["auto"]
+
+
+class Sandbox(Section):
+    """Limits on code that a model wrote."""
+
+    allow_unisolated: bool
+    memory_mb: PositiveInt
+    processes: PositiveInt
+    file_size_mb: PositiveInt
+    output_kb: PositiveInt
+
+
+class Operators(Section):
+    """Collection of reference operators from the installed libraries."""
+
+    sources: list[Literal["torch", "transformers"]]
+    transformers_models: PositiveInt | None
+    timeout_s: PositiveFloat
+
+
+class LLM(Section):
+    """An OpenAI-compatible endpoint."""
+
+    base_url: str | None
+    model: str
+    api_key_env: str
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    max_tokens: PositiveInt
+    timeout_s: PositiveFloat
+    retries: Annotated[int, Field(ge=0)]
+
+
+class Synthesis(Section):
+    """Composition of operators into candidates."""
+
+    composer: Literal["stack", "llm"]
+    candidates: PositiveInt
+    mix: dict[
+        Literal["torch#1", "torch#2", "torch#3", "torch#4", "torch#5", "transformers"],
+        Annotated[float, Field(ge=0)],
+    ]
+    target_bytes: tuple[PositiveInt, PositiveInt]
+    repair_rounds: Annotated[int, Field(ge=0)]
+    llm: LLM
+
+    @model_validator(mode="after")
+    def _check(self) -> Synthesis:
+        if not sum(self.mix.values()) > 0:
+            raise ValueError("mix: at least one weight must be above 0")
+        if self.target_bytes[0] > self.target_bytes[1]:
+            raise ValueError("target_bytes: the lower end is above the upper end")
+        return self
+
+
+class Observation(Section):
+    """Running each candidate and recording what it showed."""
+
+    device: Literal["cpu", "cuda"]
+    timeout_s: PositiveFloat
+    warmup: Annotated[int, Field(ge=0)]
+    repeats: PositiveInt
+    torch_threads: PositiveInt | None
+
+
+class Filtering(Section):
+    """Which candidates survive, given what was observed."""
+
+    time_window_ms: tuple[PositiveFloat, PositiveFloat]
+    agreement_rtol: PositiveFloat
+    agreement_atol: PositiveFloat
+    repeat_rtol: Annotated[float, Field(ge=0)]
+    indistinguishable_rtol: Annotated[float, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Filtering:
+        if self.time_window_ms[0] >= self.time_window_ms[1]:
+            raise ValueError("time_window_ms: the lower end must be below the upper end")
+        return self
+
+
+class Decontamination(Section):
+    """Repeats inside the set, and similarity to KernelBench."""
+
+    max_similarity: Fraction
+    kernelbench: Path
+    minhash_permutations: Annotated[int, Field(ge=16, le=1024)]
+
+
+class CodegenPolicy(Section):
+    """Rule-based writer of fused kernels."""
+
+    kind: Literal["codegen"]
+
+
+class OpenAIPolicy(LLM):
+    """Any OpenAI-compatible server."""
+
+    kind: Literal["openai"]
+
+
+class ReplayPolicy(Section):
+    """Plays recorded answers back while the tools run for real."""
+
+    kind: Literal["replay"]
+    trajectories: Path
+
+
+class CommandPolicy(Section):
+    """An outside coding agent, started in the workspace."""
+
+    kind: Literal["command"]
+    argv: Annotated[list[str], Field(min_length=1)]
+
+
+Policy = Annotated[CodegenPolicy | OpenAIPolicy | ReplayPolicy | CommandPolicy, Field(discriminator="kind")]
+
+
+class Rollouts(Section):
+    """Which tasks are given to which policies, and how long each may try."""
+
+    policies: Annotated[list[Name], Field(min_length=1)]
+    tasks: PositiveInt
+    backend: Literal["cpp", "cuda"]
+    max_turns: PositiveInt
+    max_tokens: PositiveInt
+    timeout_s: PositiveFloat
+    tool_timeout_s: PositiveFloat
+
+
+class Judging(Section):
+    """What is measured on every kernel."""
+
+    device: Literal["cpu", "cuda"]
+    correctness_trials: PositiveInt
+    timing_pairs: PositiveInt
+    min_sample_ms: PositiveFloat
+    build_timeout_s: PositiveFloat
+    timeout_s: PositiveFloat
+
+
+class Results(Section):
+    """Verdicts from the judge's measurements, and the numbers made of them."""
+
+    rules: Literal["published", "strict"]
+    faster_margin: Fraction
+    fast_p: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
+    bootstrap_samples: PositiveInt
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+
+
+class Params(Section):
+    """All parameters of one run."""
+
+    run: Name
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    measurements: Literal["fresh", "pinned"]
+    execution: Execution
+    sandbox: Sandbox
+    operators: Operators
+    synthesis: Synthesis
+    observation: Observation
+    filtering: Filtering
+    decontamination: Decontamination
+    policies: dict[Name, Policy]
+    rollouts: Rollouts
+    judging: Judging
+    results: Results
+
+    @model_validator(mode="after")
+    def _check(self) -> Params:
+        unknown = [p for p in self.rollouts.policies if p not in self.policies]
+        if unknown:
+            raise ValueError(
+                f"rollouts.policies: {unknown[0]!r} is not defined under policies; defined: {sorted(self.policies)}"
+            )
+        if (self.rollouts.backend == "cuda") != (self.judging.device == "cuda"):
+            raise ValueError(
+                f"rollouts.backend {self.rollouts.backend!r} needs judging.device {'cuda' if self.rollouts.backend == 'cuda' else 'cpu'!r}"
+            )
+        return self
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for e in error.errors():
+        key = ".".join(str(part) for part in e["loc"]) or "(top level)"
+        if e["type"] == "extra_forbidden":
+            lines.append(
+                f"{key}: unknown key (value {e['input']!r}); see params.yaml for the keys of this section"
+            )
+        elif e["type"] == "missing":
+            lines.append(f"{key}: missing; params.yaml has it with its default")
+        elif e["type"] == "value_error":
+            inner = e["msg"].removeprefix("Value error, ")
+            lines.append(f"{key}.{inner}" if e["loc"] else inner)
+        else:
+            lines.append(f"{key}: got {e['input']!r}; {e['msg'][0].lower()}{e['msg'][1:]}")
+    return "wrong parameters:\n  " + "\n  ".join(lines)
+
+
+def parse(config: Mapping[str, Any]) -> Params:
+    """Check a merged configuration.
+
+    Raises:
+        ParamsError: naming every wrong key, its value and what is allowed.
+    """
+    try:
+        return Params.model_validate(dict(config))
+    except ValidationError as error:
+        raise ParamsError(_explain(error)) from None
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay ``over`` on ``base``, mapping by mapping, as Snakemake does with several configuration files."""
+    out = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
+        out[key] = merge(out[key], value) if both else value
+    return out
+
+
+def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None = None) -> Params:
+    """Parameters of a run as the workflow would see them: ``params.yaml``, the run's own file, then ``overrides``."""
+    config = yaml.safe_load((root / "params.yaml").read_text())
+    overrides = overrides or {}
+    name = run or overrides.get("run") or config["run"]
+    path = root / "workflow" / "runs" / f"{name}.yaml"
+    if not path.exists():
+        known = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise ParamsError(f"run: got {name!r}; there is no {path.relative_to(root)}; known runs: {known}")
+    config = merge(config, yaml.safe_load(path.read_text()) or {})
+    return parse(merge(config, {**overrides, "run": name}))

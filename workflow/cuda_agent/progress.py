@@ -1,0 +1,42 @@
+"""How far long work is: a live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+
+class Progress:
+    """Counts finished items of one job and shows how many, how fast and how long still.
+
+    Args:
+        what: name of the work, shown first.
+        total: how many items there are.
+        every_s: seconds between two lines where there is no terminal.
+    """
+
+    def __init__(self, what: str, total: int, stream: TextIO | None = None, every_s: float = 15.0) -> None:
+        self.what, self.total, self.every_s = what, total, every_s
+        self.stream = stream or sys.stderr
+        self.done = self.resumed = 0
+        self._start = self._last = time.monotonic()
+
+    def __call__(self, message: str = "", *, resumed: bool = False) -> None:
+        """One more item is finished; ``resumed`` if an earlier job had finished it."""
+        self.done += 1
+        self.resumed += resumed
+        now = time.monotonic()
+        live = self.stream.isatty()
+        if not live and now - self._last < self.every_s and self.done < self.total:
+            return
+        self._last = now
+        fresh = self.done - self.resumed
+        rate = fresh / max(now - self._start, 1e-9)
+        left = (self.total - self.done) / rate if rate > 0 else 0.0
+        text = f"{self.what}: {self.done}/{self.total}, {60 * rate:.1f} a minute, {left:.0f} s left {message}".rstrip()
+        if live:
+            self.stream.write("\r\x1b[2K" + text + ("\n" if self.done >= self.total else ""))
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()

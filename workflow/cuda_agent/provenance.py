@@ -1,0 +1,136 @@
+"""What code and what machine an artefact came from."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+
+
+def _module_path(name: str) -> Path | None:
+    relative = name.split(".")[1:]
+    base = PACKAGE.joinpath(*relative)
+    if (base / "__init__.py").exists():
+        return base / "__init__.py"
+    path = base.with_suffix(".py")
+    return path if path.exists() else None
+
+
+def _imports(name: str, path: Path) -> set[str]:
+    """Modules of this package that a file imports, at the top or inside a function."""
+    found = set()
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(a.name for a in node.names if a.name.split(".")[0] == PACKAGE.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+            if base.split(".")[0] == PACKAGE.name:
+                found.add(base)
+                found.update(f"{base}.{a.name}" for a in node.names if _module_path(f"{base}.{a.name}"))
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.startswith(f"{PACKAGE.name}.")
+        ):
+            found.add(
+                node.value.split(":")[0]
+            )  # "package.module:function", as the worker pool names what it runs
+    return {m for m in found if _module_path(m)}
+
+
+@functools.cache
+def modules(*roots: str) -> tuple[str, ...]:
+    """All modules of this package that the named ones import, themselves and their packages included, sorted."""
+    seen: set[str] = set()
+    todo = list(roots)
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        path = _module_path(name)
+        if path is None:
+            raise ValueError(f"{name}: no such module in {PACKAGE}")
+        seen.add(name)
+        todo.extend(_imports(name, path))
+        if name.count("."):
+            todo.append(name.rpartition(".")[0])
+    return tuple(sorted(seen))
+
+
+@functools.cache
+def code_hash(*roots: str) -> str:
+    """Hash of everything in this package that the named modules run.
+
+    Snakemake sees a rule's text and its script, not the modules that the script imports; each rule therefore carries
+    this as a parameter, and each measurement as a column. Files that are data to a module (templates) lie in the same
+    folder as the module and count as part of it.
+    """
+    digest = hashlib.sha256()
+    for name in modules(*roots):
+        path = _module_path(name)
+        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _first_line(*argv: str) -> str:
+    if shutil.which(argv[0]) is None:
+        return ""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    return (done.stdout or done.stderr).strip().split("\n")[0]
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@functools.cache
+def hardware(device: str) -> dict[str, str]:
+    """The machine: columns ``device``, ``device_name`` and ``versions`` of a measured artefact.
+
+    Args:
+        device: ``cpu`` or ``cuda``. For ``cuda``, the driver is asked without starting CUDA in this process, so that
+            workers can still be forked from it.
+    """
+    import os
+
+    import torch
+
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "compiler": _first_line("c++", "--version"),
+        "cpu": _cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+    }
+    name = versions["cpu"]
+    if device == "cuda":
+        query = _first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+        name, _, driver = query.partition(", ")
+        versions |= {"driver": driver, "cuda": torch.version.cuda or "", "nvcc": _nvcc_release()}
+    return {"device": device, "device_name": name, "versions": json.dumps(versions, sort_keys=True)}
+
+
+def _nvcc_release() -> str:
+    if shutil.which("nvcc") is None:
+        return ""
+    out = subprocess.run(
+        ["nvcc", "--version"], capture_output=True, text=True, check=False, timeout=20
+    ).stdout
+    return next((line.strip() for line in out.splitlines() if "release" in line), "")

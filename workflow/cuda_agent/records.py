@@ -1,0 +1,312 @@
+"""The schema of every artefact, and the only code that reads and writes them.
+
+Parquet files are written sorted, uncompressed in nothing but content: the same rows give the same bytes for the same
+pyarrow. Columns that hold nested evidence are JSON text with sorted keys.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+Row = dict[str, Any]
+
+TEXT, INT, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+TEXTS = pa.list_(pa.string())
+
+
+class RecordError(ValueError):
+    """An artefact does not have the columns or types it should have."""
+
+
+def schema(columns: Mapping[str, tuple[pa.DataType, str]]) -> pa.Schema:
+    """Build a schema whose fields carry their documentation (shown on the dataset card)."""
+    return pa.schema([pa.field(name, kind, metadata={"doc": doc}) for name, (kind, doc) in columns.items()])
+
+
+HARDWARE = {
+    "device": (TEXT, "cpu or cuda"),
+    "device_name": (TEXT, "model of the processor or GPU that ran it"),
+    "versions": (TEXT, "JSON: python, torch, CUDA, driver, compiler"),
+    "isolation": (TEXT, "what kept the code apart: e.g. userns+netns+landlock+seccomp"),
+    "code_hash": (TEXT, "hash of the project's code that measured it"),
+}
+
+OPERATORS = schema(
+    {
+        "name": (TEXT, "qualified name, e.g. torch.nn.ReLU"),
+        "source": (TEXT, "torch or transformers"),
+        "kind": (TEXT, "pointwise, reduction, normalization, contraction, convolution, pooling, ..."),
+        "spelling": (TEXT, "module, function or method"),
+        "status": (TEXT, "verified or excluded"),
+        "reason": (TEXT, "why it was excluded; empty if verified"),
+        "recipe": (TEXT, "JSON: how to build and call it, read by synthesis"),
+        "examples": (
+            TEXT,
+            "JSON: list of {init, inputs: [{shape, dtype}], outputs: [{shape, dtype}]} that were run",
+        ),
+        "source_module": (TEXT, "module that defines it"),
+        "version": (TEXT, "version of the library"),
+        "spdx": (TEXT, "licence of its source"),
+    }
+)
+
+CANDIDATES = schema(
+    {
+        "candidate_id": (TEXT, "c followed by its number in the run"),
+        "ops": (TEXTS, "operators that synthesis meant it to have"),
+        "data_source": (TEXT, "torch#1 to torch#5, or transformers"),
+        "code": (TEXT, "the module: Model, get_inputs, get_init_inputs"),
+        "composer": (TEXT, "stack or llm"),
+        "operators": (TEXTS, "qualified names in the operator catalogue"),
+        "spdx": (TEXTS, "licences of the sources"),
+    }
+)
+
+OBSERVATIONS = schema(
+    {
+        "candidate_id": (TEXT, "which candidate"),
+        "status": (
+            TEXT,
+            "ok, or how running it ended: error, timeout, memory, crashed, exited, output, processes",
+        ),
+        "stage": (
+            TEXT,
+            "what was being done when it ended: load, build, eager, float64, trace, compile, time",
+        ),
+        "error": (TEXT, "exception type and message, or signal; empty if ok"),
+        "compile_error": (TEXT, "why torch.compile failed; empty if it ran"),
+        "ops": (TEXTS, "operators seen when it ran, in order"),
+        "aten_ops": (TEXTS, "distinct ATen operators seen by the dispatcher, sorted"),
+        "random_ops": (TEXTS, "those of them that draw random numbers"),
+        "inputs": (TEXT, "JSON: list of {shape, dtype} of the inputs"),
+        "outputs": (TEXT, "JSON: list of {shape, dtype} of the outputs"),
+        "parameters": (INT, "number of parameters"),
+        "flops": (INT, "floating-point operations of one forward, where they could be counted"),
+        "bytes": (INT, "bytes of inputs, parameters, buffers and outputs"),
+        "nonfinite": (INT, "NaN or infinite values in the outputs"),
+        "output_std": (REAL, "standard deviation over all output values of one call"),
+        "output_scale": (REAL, "root mean square of the outputs"),
+        "repeat_difference": (
+            REAL,
+            "largest |difference| between two calls on the same input, over output_scale",
+        ),
+        "input_difference": (REAL, "largest |difference| between outputs for two inputs, over output_scale"),
+        "eager_error": (REAL, "largest |eager - float64| over output_scale; null where float64 did not run"),
+        "compile_error_value": (
+            REAL,
+            "largest |compiled - float64| over output_scale (against eager without float64)",
+        ),
+        "compile_excess": (REAL, "share of output values where |compiled - eager| > atol + rtol |eager|"),
+        "eager_ms": (REAL, "median time of one eager forward, milliseconds"),
+        "eager_ms_iqr": (REAL, "interquartile range of it"),
+        "compile_ms": (REAL, "median time of one compiled forward, milliseconds"),
+        "peak_mb": (REAL, "peak memory of the process (cpu) or of the allocator (cuda), MiB"),
+        "wall_s": (REAL, "seconds that observing it took"),
+        **HARDWARE,
+    }
+)
+
+REJECTIONS = schema(
+    {
+        "candidate_id": (TEXT, "which candidate"),
+        "rule": (TEXT, "name of the rule that it failed first"),
+        "detail": (TEXT, "what was observed, in words"),
+        "measured": (TEXT, "JSON: the numbers that the rule looked at"),
+        "limits": (TEXT, "JSON: the parameters that they were held against"),
+        "data_source": (TEXT, "torch#1 to torch#5, or transformers"),
+        "code": (TEXT, "the module"),
+    }
+)
+
+_MEASURED = {n: (OBSERVATIONS.field(n).type, OBSERVATIONS.field(n).metadata[b"doc"].decode()) for n in (
+    "inputs", "outputs", "aten_ops", "parameters", "flops", "bytes", "output_scale", "eager_ms", "eager_ms_iqr", "compile_ms",
+    "peak_mb", "device", "device_name", "versions",
+)}  # fmt: skip
+
+_OFFICIAL = {
+    "ops": (TEXTS, "operators that the code was seen to run, in order"),
+    "data_source": (TEXT, "torch#1 to torch#5 (how many torch operators), or transformers"),
+    "code": (TEXT, "the module: Model, get_inputs, get_init_inputs"),
+}
+
+FILTERED = schema(
+    {
+        **_OFFICIAL,
+        "candidate_id": (TEXT, "which candidate"),
+        "composer": (TEXT, "stack or llm"),
+        "spdx": (TEXTS, "licences of the sources"),
+        **_MEASURED,
+    }
+)
+
+TASKS = schema(
+    {
+        **_OFFICIAL,
+        "task_id": (TEXT, "hash of the module's normal form"),
+        "split": (TEXT, "train or test"),
+        "candidate_id": (TEXT, "which candidate it was"),
+        "composer": (TEXT, "stack or llm"),
+        "spdx": (TEXTS, "licences of the sources"),
+        "nearest_problem": (TEXT, "most similar KernelBench problem, as revision/level/problem"),
+        "nearest_similarity": (REAL, "its similarity, 0 to 1"),
+        **_MEASURED,
+    }
+)
+
+SUBMISSIONS = schema(
+    {
+        "task_id": (TEXT, "which task"),
+        "policy": (TEXT, "name of the policy"),
+        "status": (TEXT, "finished, gave_up, max_turns, max_tokens, timeout, failed or machine_error"),
+        "files": (TEXT, "JSON: path in the workspace -> text, of all that the judge needs"),
+        "turns": (INT, "answers of the policy"),
+        "tool_calls": (INT, "tool calls it made"),
+        "prompt_tokens": (INT, "tokens read"),
+        "completion_tokens": (INT, "tokens written"),
+        "wall_s": (REAL, "seconds that the rollout took"),
+    }
+)
+
+JUDGEMENTS = schema(
+    {
+        "task_id": (TEXT, "which task"),
+        "policy": (TEXT, "name of the policy"),
+        "status": (
+            TEXT,
+            "ok, or how it ended: no_submission, build, load, error, timeout, memory, crashed, exited, output, processes, machine",
+        ),
+        "stage": (TEXT, "what was being done when it ended: submission, build, load, check, time"),
+        "error": (TEXT, "message, cut to size; empty if ok"),
+        "build_s": (REAL, "seconds that the build took"),
+        "checks": (TEXT, "JSON: list of correctness records, one for each trial and property"),
+        "launched": (TEXT, "JSON: operators and kernels seen while the candidate ran"),
+        "times": (
+            TEXT,
+            "JSON: {name: list of milliseconds} of interleaved samples for candidate, eager and compile",
+        ),
+        "wall_s": (REAL, "seconds that judging took"),
+        **HARDWARE,
+    }
+)
+
+VERDICTS = schema(
+    {
+        "task_id": (TEXT, "which task"),
+        "policy": (TEXT, "name of the policy"),
+        "compiled": (FLAG, "the kernel was built and loaded"),
+        "correct": (FLAG, "every check passed"),
+        "compliant": (FLAG, "it ran its own kernels and none that the rules forbid"),
+        "reasons": (TEXTS, "what it violated, most important first; empty if nothing"),
+        "precision": (TEXT, "precision class: float64, float32, tf32, half"),
+        "time_ms": (REAL, "median time of the candidate"),
+        "eager_ms": (REAL, "median time of the eager baseline"),
+        "compile_ms": (REAL, "median time of the torch.compile baseline"),
+        "speedup_eager": (REAL, "median of the paired ratios eager / candidate"),
+        "speedup_eager_low": (REAL, "lower end of its interval"),
+        "speedup_eager_high": (REAL, "upper end of its interval"),
+        "speedup_compile": (REAL, "median of the paired ratios compile / candidate"),
+        "speedup_compile_low": (REAL, "lower end of its interval"),
+        "speedup_compile_high": (REAL, "upper end of its interval"),
+        "reward": (INT, "-1, 1, 2 or 3"),
+    }
+)
+
+
+def dumps(value: Any) -> str:
+    """JSON text with sorted keys; NaN and infinities become the strings "nan", "inf" and "-inf"."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _atomically(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def write(
+    path: Path | str, rows: Iterable[Row], schema: pa.Schema, sort_by: str | tuple[str, ...] | None = None
+) -> None:
+    """Write rows as parquet, atomically; ``sort_by`` defaults to the first column that names an item.
+
+    Raises:
+        RecordError: a row has a column that the schema does not know, lacks one, or has a value of the wrong type.
+    """
+    rows = list(rows)
+    names = set(schema.names)
+    for i, row in enumerate(rows):
+        if set(row) != names:
+            raise RecordError(
+                f"{path}: row {i}: missing {sorted(names - set(row))}, unknown {sorted(set(row) - names)}"
+            )
+    if sort_by is None:
+        sort_by = next((n for n in ("task_id", "candidate_id", "name") if n in names), ())
+    keys = (sort_by,) if isinstance(sort_by, str) else sort_by
+    rows.sort(key=lambda r: tuple(r[k] for k in keys))
+    try:
+        table = pa.Table.from_pylist(rows, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise RecordError(f"{path}: {error}") from None
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd", compression_level=9)
+    _atomically(Path(path), buffer.getvalue())
+
+
+def read(path: Path | str, schema: pa.Schema) -> list[Row]:
+    """Read a parquet artefact as a list of rows.
+
+    Raises:
+        RecordError: the file has other columns than the schema.
+    """
+    table = pq.read_table(path)
+    if table.schema.names != schema.names:
+        missing = sorted(set(schema.names) - set(table.schema.names))
+        unknown = sorted(set(table.schema.names) - set(schema.names))
+        raise RecordError(
+            f"{path}: missing columns {missing}, unknown columns {unknown}; was it made by another version?"
+        )
+    return table.to_pylist()
+
+
+def gather(paths: Iterable[Path | str], out: Path | str, schema: pa.Schema) -> None:
+    """Join shards into one artefact; the result does not depend on how many shards there were."""
+    write(out, [row for path in paths for row in read(path, schema)], schema)
+
+
+def write_jsonl(path: Path | str, rows: Iterable[Row]) -> None:
+    """Write rows as zstandard-compressed JSON lines, atomically."""
+    text = "".join(dumps(row) + "\n" for row in rows)
+    _atomically(Path(path), zstandard.ZstdCompressor(level=12).compress(text.encode()))
+
+
+def read_jsonl(path: Path | str) -> Iterator[Row]:
+    """Rows of a zstandard-compressed JSON lines file."""
+    with Path(path).open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        for line in io.TextIOWrapper(stream, encoding="utf-8"):
+            yield json.loads(line)
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write one JSON document, indented, atomically."""
+    text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    _atomically(Path(path), text.encode())

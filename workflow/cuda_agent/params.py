@@ -249,12 +249,11 @@ class Params(Section):
     def _check(self) -> Params:
         unknown = [p for p in self.rollouts.policies if p not in self.policies]
         if unknown:
+            raise ValueError(f"rollouts.policies: got {unknown[0]!r}; policies defines {sorted(self.policies)}")
+        needed = "cuda" if self.rollouts.backend == "cuda" else "cpu"
+        if self.judging.device != needed:
             raise ValueError(
-                f"rollouts.policies: {unknown[0]!r} is not defined under policies; defined: {sorted(self.policies)}"
-            )
-        if (self.rollouts.backend == "cuda") != (self.judging.device == "cuda"):
-            raise ValueError(
-                f"rollouts.backend {self.rollouts.backend!r} needs judging.device {'cuda' if self.rollouts.backend == 'cuda' else 'cpu'!r}"
+                f"judging.device: got {self.judging.device!r}; rollouts.backend {self.rollouts.backend!r} needs {needed!r}"
             )
         return self
 
@@ -264,9 +263,7 @@ def _explain(error: ValidationError) -> str:
     for e in error.errors():
         key = ".".join(str(part) for part in e["loc"]) or "(top level)"
         if e["type"] == "extra_forbidden":
-            lines.append(
-                f"{key}: unknown key (value {e['input']!r}); see params.yaml for the keys of this section"
-            )
+            lines.append(f"{key}: unknown key (value {e['input']!r}); see params.yaml for the keys of this section")
         elif e["type"] == "missing":
             lines.append(f"{key}: missing; params.yaml has it with its default")
         elif e["type"] == "value_error":

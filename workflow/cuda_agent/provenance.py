@@ -39,13 +39,9 @@ def _imports(name: str, path: Path) -> set[str]:
                 found.add(base)
                 found.update(f"{base}.{a.name}" for a in node.names if _module_path(f"{base}.{a.name}"))
         elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value.startswith(f"{PACKAGE.name}.")
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(f"{PACKAGE.name}.")
         ):
-            found.add(
-                node.value.split(":")[0]
-            )  # "package.module:function", as the worker pool names what it runs
+            found.add(node.value.split(":")[0])  # "package.module:function", as the worker pool names what it runs
     return {m for m in found if _module_path(m)}
 
 
@@ -130,7 +126,5 @@ def hardware(device: str) -> dict[str, str]:
 def _nvcc_release() -> str:
     if shutil.which("nvcc") is None:
         return ""
-    out = subprocess.run(
-        ["nvcc", "--version"], capture_output=True, text=True, check=False, timeout=20
-    ).stdout
+    out = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
     return next((line.strip() for line in out.splitlines() if "release" in line), "")

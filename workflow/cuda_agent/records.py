@@ -1,7 +1,6 @@
 """The schema of every artefact, and the only code that reads and writes them.
 
-Parquet files are written sorted, uncompressed in nothing but content: the same rows give the same bytes for the same
-pyarrow. Columns that hold nested evidence are JSON text with sorted keys.
+Rows are sorted before they are written: the same rows give the same bytes for the same pyarrow. Columns that hold nested evidence are JSON text with sorted keys.
 """
 
 from __future__ import annotations
@@ -128,10 +127,13 @@ REJECTIONS = schema(
     }
 )
 
-_MEASURED = {n: (OBSERVATIONS.field(n).type, OBSERVATIONS.field(n).metadata[b"doc"].decode()) for n in (
-    "inputs", "outputs", "aten_ops", "parameters", "flops", "bytes", "output_scale", "eager_ms", "eager_ms_iqr", "compile_ms",
-    "peak_mb", "device", "device_name", "versions",
-)}  # fmt: skip
+_MEASURED = {
+    name: (OBSERVATIONS.field(name).type, OBSERVATIONS.field(name).metadata[b"doc"].decode())
+    for name in (
+        *("inputs", "outputs", "aten_ops", "parameters", "flops", "bytes", "output_scale"),
+        *("eager_ms", "eager_ms_iqr", "compile_ms", "peak_mb", "device", "device_name", "versions"),
+    )
+}
 
 _OFFICIAL = {
     "ops": (TEXTS, "operators that the code was seen to run, in order"),
@@ -183,7 +185,7 @@ JUDGEMENTS = schema(
         "policy": (TEXT, "name of the policy"),
         "status": (
             TEXT,
-            "ok, or how it ended: no_submission, build, load, error, timeout, memory, crashed, exited, output, processes, machine",
+            "ok, or how it ended: no_submission, build, load, machine, or a status of the sandbox's Outcome",
         ),
         "stage": (TEXT, "what was being done when it ended: submission, build, load, check, time"),
         "error": (TEXT, "message, cut to size; empty if ok"),

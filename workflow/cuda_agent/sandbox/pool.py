@@ -1,0 +1,260 @@
+"""Run functions on untrusted code, each in a process that was forked for it and locked in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cuda_agent.sandbox import isolation, jail
+from cuda_agent.sandbox.environment import environment
+from cuda_agent.sandbox.limits import Limits, MachineError, Outcome
+from cuda_agent.sandbox.server import MAX_REQUEST
+from cuda_agent.sandbox.session import Session
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_START_S = 300.0  # loading torch from a cold disk
+_FORK_S = 60.0
+
+
+class _Server:
+    """The fork server's process, and the socket to ask it by."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self._log = folder / "server.log"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        variables = environment(str(folder), device)
+        paths = [str(Path(__file__).resolve().parents[2]), *(str(Path(p).resolve()) for p in sys.path if p)]
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
+        argv = [sys.executable, "-P", "-m", "cuda_agent.sandbox.server", str(theirs.fileno()), device]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                argv,
+                env=variables,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        theirs.close()
+        self._ready = False
+
+    def _receive(self, timeout_s: float) -> tuple[dict[str, Any], list[int]]:
+        self._control.settimeout(timeout_s)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, MAX_REQUEST, 4)
+        except OSError as error:
+            data, descriptors = b"", []
+            reason = str(error)
+        else:
+            reason = "it has ended"
+        if not data:
+            log = self._log.read_text(errors="replace").strip()[-1000:]
+            raise MachineError(f"the fork server does not answer: {reason}; its log ends with: {log}")
+        reply = json.loads(data)
+        if "failed" in reply:
+            raise MachineError(f"the fork server: {reply['failed']}")
+        return reply, descriptors
+
+    def ask(self, request: dict[str, Any], descriptors: list[int] = []) -> tuple[dict[str, Any], list[int]]:  # noqa: B006
+        """Send a request and wait for the reply and what descriptors came with it.
+
+        Raises:
+            MachineError: the server has ended, hangs, or could not do it.
+        """
+        if not self._ready:
+            self._receive(_START_S)
+            self._ready = True
+        self._control.settimeout(_FORK_S)
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
+        except OSError as error:
+            raise MachineError(f"the fork server is gone: {error}") from None
+        return self._receive(_FORK_S)
+
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it, and with it all that it forked."""
+        self._control.close()  # it ends by itself then
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Pool:
+    """Forks children from a server that has torch and its compiler loaded.
+
+    Args:
+        device: ``cpu`` or ``cuda``: what the children may use.
+        sandbox: the ``sandbox`` section of the parameters.
+        workers: how many items `map` works on at once.
+
+    Raises:
+        IsolationError: this machine cannot keep the children apart (see `check_isolation`).
+    """
+
+    def __init__(self, device: str, sandbox: Any, workers: int = 1) -> None:
+        self.device, self.sandbox, self.workers = device, sandbox, workers
+        self.isolation = isolation.check_isolation(sandbox)
+        self._features = isolation.features()
+        self._folder = Path(tempfile.mkdtemp(prefix="cuda-agent-pool-"))
+        self._lock = threading.Lock()
+        self._sessions: set[Session] = set()
+        self._server: _Server | None = _Server(self._folder, device)  # it loads while the caller goes on
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all children and the server, and remove their folders."""
+        for session in list(self._sessions):
+            session.close()
+        with self._lock:
+            if self._server is not None:
+                self._server.stop()
+                self._server = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def session(
+        self, limits: Limits, folder: Path | str | None = None, buffers: Mapping[str, int] | None = None
+    ) -> Session:
+        """One child for several calls; use it in a ``with`` statement.
+
+        Args:
+            limits: what the child may use.
+            folder: the folder that it may write to; None makes one and removes it with the session.
+            buffers: names and sizes in bytes of memory to share with the child.
+        """
+        session = Session(self, limits, folder, dict(buffers or {}))
+        self._sessions.add(session)
+        return session
+
+    def run(
+        self, target: str, payload: Mapping[str, Any], *, limits: Limits, folder: Path | str | None = None
+    ) -> Outcome:
+        """Call ``module:function`` once in a fresh child; a second time if the machine was at fault.
+
+        Args:
+            target: a function ``f(context, **payload)`` that returns JSON; see `child.Context`.
+            payload: its arguments, as JSON.
+        """
+        outcome = Outcome("machine")
+        for _ in range(2):
+            with self.session(limits, folder) as session:
+                outcome = session.call(target, payload)
+            if outcome.status != "machine":
+                break
+        return outcome
+
+    def map(self, drive: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """Call ``drive`` on each item in ``workers`` threads, each of which runs sessions of its own.
+
+        Yields items with their results as they finish. An exception of ``drive`` ends the map; what is running then
+        is waited for, the rest is not begun.
+        """
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="sandbox-drive") as executor:
+            pending = {executor.submit(drive, item): item for item in items}
+            try:
+                while pending:
+                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield pending.pop(future), future.result()
+            finally:
+                executor.shutdown(wait=False, cancel_futures=True)
+
+    # What sessions use.
+
+    def scratch(self) -> Path:
+        """A new folder, inside the pool's own."""
+        return Path(tempfile.mkdtemp(prefix="session-", dir=self._folder))
+
+    def spawn(
+        self, limits: Limits, folder: Path, buffers: dict[str, int], descriptors: list[int]
+    ) -> tuple[int, int, int, int]:
+        """Fork a jail.
+
+        Args:
+            descriptors: for the child: channel, report, output, then one for each buffer.
+
+        Returns:
+            Process id and process descriptor of the jail's keeper, how many generations of processes are the jail's
+            own, and the signal that ends all of it.
+
+        Raises:
+            MachineError: it could not be forked, and not by a new server either.
+        """
+        processes_limit = limits.tasks
+        plan = jail.Plan(
+            self._features,
+            str(folder),
+            self.device,
+            jail.readable_folders(),
+            limits.memory_mb,
+            limits.file_size_mb,
+            processes_limit,
+        )
+        request = {
+            "op": "spawn",
+            "plan": plan.dumps(),
+            "environment": environment(str(folder), self.device),
+            "buffers": list(buffers.items()),
+        }
+        reply, received = self._ask(request, descriptors)
+        contained = "pidns" in self._features
+        return reply["pid"], received[0], 2 if contained else 1, signal.SIGKILL if contained else signal.SIGTERM
+
+    def reap(self, session: Session, pid: int | None) -> None:
+        """Forget a session whose processes have ended."""
+        self._sessions.discard(session)
+        if pid is not None:
+            with self._lock, contextlib.suppress(MachineError):
+                if self._server is not None and self._server.alive():
+                    self._server.ask({"op": "reap", "pid": pid})
+
+    def _ask(self, request: dict[str, Any], descriptors: list[int]) -> tuple[dict[str, Any], list[int]]:
+        with self._lock:
+            try:
+                if self._server is None:
+                    raise MachineError("the pool is closed")
+                return self._server.ask(request, descriptors)
+            except MachineError:
+                if self._server is None:
+                    raise
+                self._server.stop()
+                self._server = _Server(self._folder, self.device)
+                return self._server.ask(request, descriptors)
+
+
+def shared_memory(name: str, size: int) -> tuple[int, mmap.mmap]:
+    """Memory to share with a child: a descriptor whose size nobody can change, and its mapping here."""
+    import fcntl
+
+    fd = os.memfd_create(f"cuda-agent-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return fd, mmap.mmap(fd, size)

@@ -1,0 +1,80 @@
+"""The processes below one process: which, how many threads, how much memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MIB = 2**20
+_HAS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+def _children(pid: int) -> list[int]:
+    if not _HAS_CHILDREN:
+        import psutil
+
+        try:
+            return [child.pid for child in psutil.Process(pid).children()]
+        except psutil.Error:
+            return []
+    found = []
+    for task in _tasks(pid):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def tree(root: int, skip: int = 0) -> list[int]:
+    """A process and all its descendants, without the ``skip`` uppermost generations."""
+    generation, depth, found = [root], 0, []
+    while generation:
+        if depth >= skip:
+            found += generation
+        generation = [child for pid in generation for child in _children(pid)]
+        depth += 1
+    return found
+
+
+def threads(pids: list[int]) -> int:
+    """Threads of these processes together."""
+    return sum(len(_tasks(pid)) for pid in pids)
+
+
+def _resident(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * _PAGE / _MIB
+    except (OSError, IndexError):
+        return 0.0
+
+
+def _proportional(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) / 1024
+    except (OSError, ValueError):
+        pass
+    return _resident(pid)
+
+
+def memory_mb(pids: list[int], limit: float) -> float:
+    """Resident memory of these processes together, MiB.
+
+    Pages that forked processes share are counted once, but only if counting them several times would go past
+    ``limit``: the exact count takes the kernel some milliseconds.
+    """
+    total = sum(_resident(pid) for pid in pids)
+    return total if total <= limit else sum(_proportional(pid) for pid in pids)

@@ -1,0 +1,134 @@
+"""The fork server: has torch and its compiler loaded, and forks a jail for each session.
+
+Started as ``python -m cuda_agent.sandbox.server DESCRIPTOR DEVICE`` with an environment that holds no secret, since
+its children have a copy of its memory. It runs nothing untrusted, and ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cuda_agent.sandbox import child, jail, linux, processes
+
+MAX_REQUEST = 1 << 17
+MAX_DESCRIPTORS = 64
+
+
+def preload(device: str) -> None:
+    """Load what children would otherwise load one by one, and leave no thread behind, as threads do not survive a fork.
+
+    On a CPU one small module is compiled, which takes most of the time of a child's first compilation away. For a GPU
+    nothing is compiled: asking for the GPU's properties would start CUDA, and CUDA does not survive a fork either.
+    """
+    import torch
+    import torch._inductor.compile_fx
+
+    torch.set_num_threads(1)
+    if device == "cpu":
+        with torch.no_grad():
+            module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Softmax(-1)).eval()
+            torch.compile(module)(torch.zeros(4, 8))
+        torch._dynamo.reset()
+    elif torch.cuda.is_initialized():
+        raise RuntimeError("loading torch started CUDA, so that no child could use it")
+    running = len(list(Path("/proc/self/task").iterdir()))
+    if running != 1:
+        raise RuntimeError(f"{running} threads are running after the preload; children of a fork need one")
+    gc.collect()
+    gc.freeze()
+
+
+def _spawn(request: dict[str, Any], descriptors: list[int]) -> int:
+    channel, report, output, *shared = descriptors
+    plan = jail.Plan.loads(request["plan"])
+
+    def work() -> NoReturn:
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        sizes = request["buffers"]
+        buffers = {name: child.map_buffer(fd, size) for (name, size), fd in zip(sizes, shared, strict=True)}
+        for fd in shared:
+            os.close(fd)
+        child.serve(socket.socket(fileno=channel), plan.folder, buffers, output)
+
+    pid = os.fork()
+    if pid == 0:
+        jail.contain(plan, report, {channel, output, *shared}, work)
+    return pid
+
+
+def _end_orphans(known: set[int]) -> None:
+    """End what escaped from a keeper that was itself ended; only possible without process namespaces."""
+    for pid in processes.tree(os.getpid())[1:]:
+        if pid not in known and not known & set(_ancestors(pid)):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _ancestors(pid: int) -> list[int]:
+    found = []
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+        found.append(pid)
+    return found
+
+
+def serve(control: socket.socket) -> None:
+    """Fork and reap as the parent asks, until it closes the socket."""
+    keepers: set[int] = set()
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, MAX_REQUEST, MAX_DESCRIPTORS)
+        if not data:
+            return
+        request = json.loads(data)
+        sent: list[int] = []
+        if request["op"] == "spawn":
+            for fd in descriptors:
+                os.set_inheritable(fd, False)
+            try:
+                pid = _spawn(request, descriptors)
+                keepers.add(pid)
+                sent = [os.pidfd_open(pid)]
+                reply: dict[str, Any] = {"pid": pid}
+            except OSError as error:
+                reply = {"failed": f"cannot fork: {error}"}
+        else:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(request["pid"], 0)
+            keepers.discard(request["pid"])
+            _end_orphans(keepers)
+            reply = {}
+        socket.send_fds(control, [json.dumps(reply).encode()], sent)
+        for fd in (*descriptors, *sent):
+            os.close(fd)
+
+
+def main() -> None:
+    """Preload, say so, serve."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    os.set_inheritable(control.fileno(), False)
+    linux.adopt_orphans()
+    try:
+        preload(sys.argv[2])
+    except Exception as error:
+        control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        raise
+    linux.hide_memory()
+    control.send(json.dumps({"ready": True}).encode())
+    serve(control)
+
+
+if __name__ == "__main__":
+    main()

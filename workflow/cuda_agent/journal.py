@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ class Journal:
         """Keep a result."""
         records.write_json(self.folder / f"{key}.json", value)
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Remove results that an artefact holds now."""
-        for key in keys:
-            (self.folder / f"{key}.json").unlink(missing_ok=True)
+    def clear(self) -> None:
+        """Remove all results: an artefact holds them now."""
+        for path in self.folder.glob("*.json"):
+            path.unlink(missing_ok=True)

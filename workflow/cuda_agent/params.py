@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -253,7 +253,8 @@ class Params(Section):
         needed = "cuda" if self.rollouts.backend == "cuda" else "cpu"
         if self.judging.device != needed:
             raise ValueError(
-                f"judging.device: got {self.judging.device!r}; rollouts.backend {self.rollouts.backend!r} needs {needed!r}"
+                f"judging.device: got {self.judging.device!r}; "
+                f"rollouts.backend {self.rollouts.backend!r} needs {needed!r}"
             )
         return self
 
@@ -306,3 +307,15 @@ def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None
         raise ParamsError(f"run: got {name!r}; there is no {path.relative_to(root)}; known runs: {known}")
     config = merge(config, yaml.safe_load(path.read_text()) or {})
     return parse(merge(config, {**overrides, "run": name}))
+
+
+def read_policies(text: str) -> dict[str, Policy]:
+    """The ``policies`` section from its JSON text.
+
+    Raises:
+        ParamsError: naming what is wrong.
+    """
+    try:
+        return TypeAdapter(dict[Name, Policy]).validate_json(text)
+    except ValidationError as error:
+        raise ParamsError(_explain(error)) from None

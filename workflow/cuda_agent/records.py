@@ -1,6 +1,7 @@
 """The schema of every artefact, and the only code that reads and writes them.
 
-Rows are sorted before they are written: the same rows give the same bytes for the same pyarrow. Columns that hold nested evidence are JSON text with sorted keys.
+Rows are sorted before they are written: the same rows give the same bytes for the same pyarrow. Columns that hold
+nested evidence are JSON text with sorted keys.
 """
 
 from __future__ import annotations

@@ -1,0 +1,59 @@
+# The two commands: `make reproduce` (set-up and the whole default run) and `make test` (set-up and the tests).
+PYTHON ?= python3
+VENV ?= .venv
+CORES ?= all
+RUN ?= laptop
+ARGS ?=
+
+BIN := $(CURDIR)/$(VENV)/bin
+export PATH := $(BIN):$(PATH)
+export PYTHONNOUSERSITE := 1
+SNAKEMAKE := snakemake --cores $(CORES) --config run=$(RUN)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test test-all lint format pull pin report clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.ready ## check the machine and make the environment in .venv
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@sh workflow/check_machine.sh "$(PYTHON)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks, paper (RUN=laptop, CORES=all)
+	$(SNAKEMAKE) $(ARGS)
+	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
+
+test: setup ## lint and all tests but the nightly ones (ARGS=... goes to pytest)
+	ruff check
+	ruff format --check
+	snakefmt --check Snakefile workflow/rules
+	snakemake --lint
+	cuda-agent dvc-yaml --check
+	pytest -m "not nightly and not gpu" --numprocesses 2 $(ARGS)
+
+test-all: setup ## the nightly tests too
+	pytest -m "not gpu" --numprocesses 2 $(ARGS)
+
+format: setup ## format Python and rules, write dvc.yaml anew from the rules
+	ruff check --fix
+	ruff format
+	snakefmt Snakefile workflow/rules
+	cuda-agent dvc-yaml
+
+pull: setup ## fetch a published run's artefacts from the DVC remote, so that Snakemake has nothing left to do
+	cuda-agent pull
+
+pin: setup ## keep the measured artefacts of RUN in git, under data/pinned/RUN
+	cuda-agent pin $(RUN)
+
+report: setup ## results/RUN/report.html: Snakemake's page about the run
+	$(SNAKEMAKE) --report results/$(RUN)/report.html
+
+clean: ## remove everything that a run made, of every run; pinned measurements stay
+	rm -rf work .snakemake results $(filter-out data/README.md data/pinned data/kernelbench,$(wildcard data/*))

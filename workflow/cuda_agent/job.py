@@ -1,0 +1,79 @@
+"""What every workflow script does around its one library call: log, progress, journal, short errors."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from cuda_agent import journal as journals
+from cuda_agent.progress import Progress
+
+# Errors that speak to the user: shown as they are, without a traceback.
+_FOR_USERS = ("ParamsError", "RecordError", "IsolationError", "MachineError", "ObservationError", "ReplayMismatch")
+
+
+class _Both:
+    """A stream that writes to the terminal and to the log."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+    def write(self, text: str) -> None:
+        sys.stderr.write(text)
+        self._log.write(text.replace("\r\x1b[2K", "").rstrip("\n") + "\n")
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+        self._log.flush()
+
+
+class Job:
+    """One running job of the workflow. Made by `running`."""
+
+    def __init__(self, snakemake: Any, log: TextIO) -> None:
+        self._snakemake, self._log = snakemake, log
+
+    def progress(self, what: str, total: int) -> Progress:
+        """Progress on the terminal and in the log."""
+        return Progress(what, total, stream=_Both(self._log))  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def journal(self) -> Iterator[journals.Journal]:
+        """The job's journal of finished items; emptied when the block ends well, its output written."""
+        kept = journals.Journal(self._snakemake.params.journal)
+        yield kept
+        kept.clear()
+
+    def shard(self, rows: list[Any]) -> list[Any]:
+        """The part of the rows that belongs to this shard: every n-th one."""
+        wildcards = self._snakemake.wildcards
+        return rows[int(wildcards.shard) :: int(wildcards.shards)]
+
+
+@contextlib.contextmanager
+def running(snakemake: Any) -> Iterator[Job]:
+    """Run the body of a script: warnings and errors go to the rule's log; an error ends the job."""
+    path = Path(str(snakemake.log[0]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as log:
+        logging.basicConfig(stream=log, level=logging.INFO, force=True)
+        logging.captureWarnings(True)
+        warnings.simplefilter("default")
+        try:
+            yield Job(snakemake, log)
+        except Exception as error:
+            names = {c.__name__ for c in type(error).__mro__}
+            text = str(error) if names & set(_FOR_USERS) else traceback.format_exc()
+            log.write(f"{text.rstrip()}\n")
+            log.flush()
+            sys.stderr.write(f"{snakemake.rule}: {text.rstrip()}\n")
+            raise SystemExit(1) from None

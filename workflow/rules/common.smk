@@ -1,0 +1,51 @@
+# What all rules share: the checked parameters of this run, and how a rule names what its result depends on.
+import json
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+# Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
+LIBRARY = str(Path(workflow.basedir) / "workflow")
+sys.path.insert(0, LIBRARY)
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [LIBRARY] + [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != LIBRARY]
+)
+
+from cuda_agent import params as parameters, provenance
+
+try:
+    PARAMS = parameters.parse(config)
+except parameters.ParamsError as error:
+    raise WorkflowError(str(error)) from None
+
+POLICIES = PARAMS.rollouts.policies
+PINNED = PARAMS.measurements == "pinned"
+
+
+def section(name):
+    """One section of the parameters as text, so that a change of it, and of nothing else, is seen."""
+    value = PARAMS.model_dump(mode="json")[name]
+    return json.dumps(value, sort_keys=True)
+
+
+def code(*modules):
+    """The library modules that a rule runs and a hash of all they import; Snakemake sees the script alone."""
+    return f"{' '.join(modules)} @ {provenance.code_hash(*modules)}"
+
+
+def shards(pattern):
+    """Paths of all shards of a step."""
+    n = PARAMS.execution.shards
+    return [pattern.replace("{shard}", str(i)).replace("{shards}", str(n)) for i in range(n)]
+
+
+def all_cores(wildcards=None):
+    """Threads of a job that spreads its own work; as all cores are its own, nothing disturbs its timings."""
+    return workflow.cores if PARAMS.execution.threads == "auto" else PARAMS.execution.threads
+
+
+def gpus(device):
+    """GPUs that a job on a device needs."""
+    return 1 if device == "cuda" else 0

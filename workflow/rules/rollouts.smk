@@ -1,0 +1,50 @@
+# Measured: agents at work.
+if PINNED:
+
+    rule trajectories:
+        input:
+            trajectories="data/pinned/<run>/{policy}/trajectories.jsonl.zst",
+            submissions="data/pinned/<run>/{policy}/submissions.parquet",
+        output:
+            trajectories="data/<run>/{policy}/trajectories.jsonl.zst",
+            submissions="data/<run>/{policy}/submissions.parquet",
+        log:
+            "work/<run>/logs/trajectories-{policy}.log",
+        shell:
+            "cp {input.trajectories} {output.trajectories} 2> {log} && cp {input.submissions} {output.submissions} 2>> {log}"
+
+else:
+
+    rule rollout:
+        input:
+            tasks="data/<run>/tasks.parquet",
+        output:
+            trajectories=temp("work/<run>/{policy}/trajectories/{shard}-of-{shards}.jsonl.zst"),
+            submissions=temp("work/<run>/{policy}/submissions/{shard}-of-{shards}.parquet"),
+        log:
+            "work/<run>/logs/rollouts-{policy}-{shard}-of-{shards}.log",
+        threads: all_cores
+        resources:
+            gpu=gpus(PARAMS.judging.device),
+        params:
+            policies=section("policies"),
+            rollouts=section("rollouts"),
+            sandbox=section("sandbox"),
+            code=code("cuda_agent.agent"),
+            journal="work/<run>/journal/rollouts-{policy}-{shard}-of-{shards}",
+        script:
+            "../scripts/rollout.py"
+
+    rule trajectories:
+        input:
+            trajectories=shards("work/<run>/{{policy}}/trajectories/{shard}-of-{shards}.jsonl.zst"),
+            submissions=shards("work/<run>/{{policy}}/submissions/{shard}-of-{shards}.parquet"),
+        output:
+            trajectories="data/<run>/{policy}/trajectories.jsonl.zst",
+            submissions="data/<run>/{policy}/submissions.parquet",
+        log:
+            "work/<run>/logs/trajectories-{policy}.log",
+        params:
+            code=code("cuda_agent.records"),
+        script:
+            "../scripts/gather_rollouts.py"

@@ -1,0 +1,18 @@
+"""Measure this shard's submissions."""
+
+from cuda_agent import job, judge, params, records
+
+with job.running(snakemake) as this, this.journal() as journal:
+    submissions = this.shard(records.read(snakemake.input.submissions, records.SUBMISSIONS))
+    rows = judge.judge(
+        records.read(snakemake.input.tasks, records.TASKS),
+        submissions,
+        params.Judging.model_validate_json(snakemake.params.judging),
+        params.Sandbox.model_validate_json(snakemake.params.sandbox),
+        seed=snakemake.params.seed,
+        backend=params.Rollouts.model_validate_json(snakemake.params.rollouts).backend,
+        workers=snakemake.threads,
+        journal=journal,
+        progress=this.progress("judge", len(submissions)),
+    )
+    records.write(snakemake.output[0], rows, records.JUDGEMENTS)

@@ -1,0 +1,16 @@
+"""Run this shard's candidates and record what they showed."""
+
+from cuda_agent import job, observation, params, records
+
+with job.running(snakemake) as this, this.journal() as journal:
+    candidates = this.shard(records.read(snakemake.input.candidates, records.CANDIDATES))
+    rows = observation.observe(
+        candidates,
+        params.Observation.model_validate_json(snakemake.params.observation),
+        params.Sandbox.model_validate_json(snakemake.params.sandbox),
+        seed=snakemake.params.seed,
+        workers=snakemake.threads,
+        journal=journal,
+        progress=this.progress("observe", len(candidates)),
+    )
+    records.write(snakemake.output[0], rows, records.OBSERVATIONS)

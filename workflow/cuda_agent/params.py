@@ -125,9 +125,11 @@ class Synthesis(Section):
     @model_validator(mode="after")
     def _check(self) -> Synthesis:
         if not sum(self.mix.values()) > 0:
-            raise ValueError("mix: at least one weight must be above 0")
+            raise ValueError(f"mix: got {self.mix}; at least one weight must be above 0")
         if self.target_bytes[0] > self.target_bytes[1]:
-            raise ValueError("target_bytes: the lower end is above the upper end")
+            raise ValueError(
+                f"target_bytes: got {list(self.target_bytes)}; the lower end must not be above the upper end"
+            )
         return self
 
 
@@ -153,7 +155,9 @@ class Filtering(Section):
     @model_validator(mode="after")
     def _check(self) -> Filtering:
         if self.time_window_ms[0] >= self.time_window_ms[1]:
-            raise ValueError("time_window_ms: the lower end must be below the upper end")
+            raise ValueError(
+                f"time_window_ms: got {list(self.time_window_ms)}; the lower end must be below the upper end"
+            )
         return self
 
 
@@ -309,13 +313,13 @@ def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None
     return parse(merge(config, {**overrides, "run": name}))
 
 
-def read_policies(text: str) -> dict[str, Policy]:
-    """The ``policies`` section from its JSON text.
+def read_policy(text: str) -> Policy:
+    """One entry of ``policies`` from its JSON text.
 
     Raises:
         ParamsError: naming what is wrong.
     """
     try:
-        return TypeAdapter(dict[Name, Policy]).validate_json(text)
+        return TypeAdapter(Policy).validate_json(text)
     except ValidationError as error:
         raise ParamsError(_explain(error)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib.metadata
 import json
 import platform
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+TEMPLATE = PACKAGE.parent / "agent_workdir"
 
 
 def _module_path(name: str) -> Path | None:
@@ -69,14 +71,32 @@ def code_hash(*roots: str) -> str:
     """Hash of everything in this package that the named modules run.
 
     Snakemake sees a rule's text and its script, not the modules that the script imports; each rule therefore carries
-    this as a parameter, and each measurement as a column. Files that are data to a module (templates) lie in the same
-    folder as the module and count as part of it.
+    this as a parameter, and each measurement as a column. Files that are data to a package lie in its folder and count
+    as part of it, and so does the workspace template for the package that lays it out.
     """
     digest = hashlib.sha256()
+    for path in files(*roots):
+        digest.update(f"{path.relative_to(PACKAGE.parent)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def files(*roots: str) -> tuple[Path, ...]:
+    """Files of the named modules and of all that they import from this package, with the packages' data files."""
+    found = []
     for name in modules(*roots):
         path = _module_path(name)
-        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+        found.append(path)
+        if path.name == "__init__.py" and name.count("."):
+            found += [p for p in path.parent.iterdir() if p.is_file() and p.suffix not in (".py", ".pyc")]
+        if name == f"{PACKAGE.name}.workspace":
+            found += [p for p in TEMPLATE.rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    return tuple(sorted(found))
+
+
+def library_versions() -> str:
+    """Versions of the libraries whose operators are collected, as text."""
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
 
 
 def _first_line(*argv: str) -> str:

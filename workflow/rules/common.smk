@@ -10,7 +10,12 @@ from snakemake.exceptions import WorkflowError
 LIBRARY = str(Path(workflow.basedir) / "workflow")
 sys.path.insert(0, LIBRARY)
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    [LIBRARY] + [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != LIBRARY]
+    [LIBRARY]
+    + [
+        p
+        for p in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if p and p != LIBRARY
+    ]
 )
 
 from cuda_agent import params as parameters, provenance
@@ -24,10 +29,15 @@ POLICIES = PARAMS.rollouts.policies
 PINNED = PARAMS.measurements == "pinned"
 
 
-def section(name):
+def section(name, without=None):
     """One section of the parameters as text, so that a change of it, and of nothing else, is seen."""
     value = PARAMS.model_dump(mode="json")[name]
-    return json.dumps(value, sort_keys=True)
+    return json.dumps({k: v for k, v in value.items() if k != without}, sort_keys=True)
+
+
+def policy(wildcards):
+    """What the parameters say of one policy."""
+    return PARAMS.policies[wildcards.policy].model_dump_json()
 
 
 def code(*modules):
@@ -38,12 +48,18 @@ def code(*modules):
 def shards(pattern):
     """Paths of all shards of a step."""
     n = PARAMS.execution.shards
-    return [pattern.replace("{shard}", str(i)).replace("{shards}", str(n)) for i in range(n)]
+    return [
+        pattern.replace("{shard}", str(i)).replace("{shards}", str(n)) for i in range(n)
+    ]
 
 
 def all_cores(wildcards=None):
     """Threads of a job that spreads its own work; as all cores are its own, nothing disturbs its timings."""
-    return workflow.cores if PARAMS.execution.threads == "auto" else PARAMS.execution.threads
+    return (
+        workflow.cores
+        if PARAMS.execution.threads == "auto"
+        else PARAMS.execution.threads
+    )
 
 
 def gpus(device):

@@ -14,6 +14,6 @@ rule decontaminate:
         decontamination=section("decontamination"),
         seed=PARAMS.seed,
         code=code("cuda_agent.decontamination", "cuda_agent.export"),
-        run="<run>",
+        run=PARAMS.run,
     script:
         "../scripts/decontaminate.py"

@@ -26,17 +26,17 @@ else:
             gpu=gpus(PARAMS.judging.device),
         params:
             judging=section("judging"),
-            rollouts=section("rollouts"),
+            backend=PARAMS.rollouts.backend,
             sandbox=section("sandbox"),
             seed=PARAMS.seed,
             code=code("cuda_agent.judge"),
-            journal="work/<run>/journal/judgements-{policy}-{shard}-of-{shards}",
+            journal=f"work/{PARAMS.run}/journal/judgements-{{policy}}-{{shard}}-of-{{shards}}",
         script:
             "../scripts/judge.py"
 
     rule judgements:
         input:
-            shards("work/<run>/{{policy}}/judgements/{shard}-of-{shards}.parquet"),
+            shards("work/<run>/{policy}/judgements/{shard}-of-{shards}.parquet"),
         output:
             "data/<run>/{policy}/judgements.parquet",
         log:

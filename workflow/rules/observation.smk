@@ -28,7 +28,7 @@ else:
             sandbox=section("sandbox"),
             seed=PARAMS.seed,
             code=code("cuda_agent.observation"),
-            journal="work/<run>/journal/observations-{shard}-of-{shards}",
+            journal=f"work/{PARAMS.run}/journal/observations-{{shard}}-of-{{shards}}",
         script:
             "../scripts/observe.py"
 

@@ -8,6 +8,7 @@ rule operators:
         operators=section("operators"),
         sandbox=section("sandbox"),
         code=code("cuda_agent.operators"),
-        journal="work/<run>/journal/operators",
+        libraries=provenance.library_versions(),
+        journal=f"work/{PARAMS.run}/journal/operators",
     script:
         "../scripts/operators.py"

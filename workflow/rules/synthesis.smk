@@ -10,7 +10,7 @@ rule compose:
         sandbox=section("sandbox"),
         seed=PARAMS.seed,
         code=code("cuda_agent.synthesis"),
-        journal="work/<run>/journal/candidates-{shard}-of-{shards}",
+        journal=f"work/{PARAMS.run}/journal/candidates-{{shard}}-of-{{shards}}",
     script:
         "../scripts/compose.py"
 

@@ -10,7 +10,7 @@ with job.running(snakemake) as this, this.journal() as journal:
         params.Judging.model_validate_json(snakemake.params.judging),
         params.Sandbox.model_validate_json(snakemake.params.sandbox),
         seed=snakemake.params.seed,
-        backend=params.Rollouts.model_validate_json(snakemake.params.rollouts).backend,
+        backend=snakemake.params.backend,
         workers=snakemake.threads,
         journal=journal,
         progress=this.progress("judge", len(submissions)),

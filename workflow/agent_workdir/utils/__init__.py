@@ -1,0 +1,1 @@
+"""Compile, verify and profile this workspace. Fixed."""

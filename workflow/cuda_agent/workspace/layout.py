@@ -1,0 +1,109 @@
+"""Lay a workspace out, and read what was submitted in it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+Backend = Literal["cpp", "cuda"]
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "agent_workdir"
+SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".hh", ".h", ".inc", ".inl")
+MAX_FILE_BYTES = 2**20
+MAX_FILES = 64
+
+_EXAMPLES = {"cpp": "*.cu", "cuda": "axpby.cpp"}  # what the other backend's example consists of
+
+
+class SubmissionError(ValueError):
+    """What should be a submission holds something that it may not."""
+
+
+def create(folder: Path | str, code: str, backend: Backend) -> None:
+    """Lay out the template with one task in it; its worked example is left in ``model_new.py`` and ``kernels/``.
+
+    Args:
+        folder: where; made if it is not there, and must be empty.
+        code: the task's module, which becomes ``model.py``.
+        backend: ``cpp`` or ``cuda``: what ``utils/compile.sh`` compiles.
+    """
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty: a workspace needs a folder of its own")
+    ignore = shutil.ignore_patterns("build", "__pycache__", ".*", _EXAMPLES[backend])
+    shutil.copytree(TEMPLATE, folder, ignore=ignore, dirs_exist_ok=True)
+    (folder / "model.py").write_text(code)
+    (folder / "BACKEND").write_text(backend + "\n")
+
+
+def restore(folder: Path | str, code: str, backend: Backend, files: Mapping[str, str]) -> None:
+    """Lay out a fresh workspace with a submission in it: the fixed files are the template's, whatever was submitted.
+
+    Raises:
+        SubmissionError: a path is none that `snapshot` takes.
+    """
+    folder = Path(folder)
+    create(folder, code, backend)
+    (folder / "model_new.py").unlink()
+    shutil.rmtree(folder / "kernels")
+    (folder / "kernels").mkdir()
+    for name, text in files.items():
+        if not _is_submitted(name):
+            raise SubmissionError(f"{name!r} is not part of a submission: model_new.py and sources in kernels/ are")
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def _is_submitted(name: str) -> bool:
+    path = PurePosixPath(name)
+    if name == "model_new.py":
+        return True
+    plain = not path.is_absolute() and ".." not in path.parts and str(path) == name and "\0" not in name
+    return plain and len(path.parts) >= 2 and path.parts[0] == "kernels" and path.suffix in SUFFIXES
+
+
+def snapshot(folder: Path | str) -> dict[str, str]:
+    """What a submission holds: ``model_new.py`` and the sources in ``kernels/``, path to text, sorted.
+
+    Links, devices and files of other kinds are left out, as are files over 1 MiB: the folder was written by others.
+    """
+    folder = Path(folder)
+    found = {}
+    names = ["model_new.py"]
+    for path, folders, files in os.walk(folder / "kernels"):
+        folders.sort()
+        names += [str((Path(path) / name).relative_to(folder)) for name in sorted(files)]
+    for name in names:
+        if _is_submitted(name) and (text := _read(folder / name)) is not None and len(found) < MAX_FILES:
+            found[name] = text
+    return dict(sorted(found.items()))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        seen = os.fstat(fd)
+        if not stat.S_ISREG(seen.st_mode) or seen.st_size > MAX_FILE_BYTES:
+            return None
+        return file.read(MAX_FILE_BYTES).decode(errors="replace")
+
+
+@functools.cache
+def template_hash() -> str:
+    """Hash of the template's files, which belong to the code that a judgement came from."""
+    digest = hashlib.sha256()
+    for path in sorted(TEMPLATE.rglob("*")):
+        inside = path.relative_to(TEMPLATE)
+        if path.is_file() and not {"build", "__pycache__"} & set(inside.parts):
+            digest.update(f"{inside}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

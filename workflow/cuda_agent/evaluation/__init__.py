@@ -1,0 +1,14 @@
+"""Numbers from verdicts, and the executed notebooks of a run.
+
+metrics(verdicts, tasks, results, seed)      -> {policy: measures with intervals}
+tables(rows, metrics, published)             -> {name: CSV text}
+load_run(root, run)                          -> every artefact of a run, as rows by name
+execute_notebook(source, out, parameters)    -> the executed notebook, same bytes for same inputs
+"""
+
+from cuda_agent.evaluation.artefacts import load_run, read
+from cuda_agent.evaluation.metrics import metrics, passed
+from cuda_agent.evaluation.notebook import execute_notebook
+from cuda_agent.evaluation.tables import tables
+
+__all__ = ["execute_notebook", "load_run", "metrics", "passed", "read", "tables"]

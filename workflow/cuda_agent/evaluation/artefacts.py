@@ -1,0 +1,81 @@
+"""Read the artefacts of a run as rows, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from cuda_agent import records
+from cuda_agent.records import Row
+
+Rows = Mapping[str, list[Row]]
+
+SCHEMAS = {
+    "operators": records.OPERATORS,
+    "candidates": records.CANDIDATES,
+    "observations": records.OBSERVATIONS,
+    "rejections": records.REJECTIONS,
+    "contaminated": records.REJECTIONS,
+    "tasks": records.TASKS,
+    "submissions": records.SUBMISSIONS,
+    "judgements": records.JUDGEMENTS,
+    "verdicts": records.VERDICTS,
+}
+OF_A_POLICY = ("submissions", "judgements", "trajectories")
+
+
+def read(paths: Mapping[str, Path | str | Iterable[Path | str]]) -> dict[str, list[Row]]:
+    """Rows of artefacts by name; an artefact that was cut by policy is given as several paths.
+
+    Args:
+        paths: ``{"tasks": "data/laptop/tasks.parquet", "submissions": [...], ...}`` with the names of the artefacts in
+            ``docs/architecture.md``.
+
+    Returns:
+        ``{name: rows}`` for all artefacts; those that were not given have no rows.
+
+    Raises:
+        ValueError: a name is none of an artefact.
+        RecordError: a file has other columns than its schema.
+    """
+    known = {*SCHEMAS, "trajectories"}
+    if unknown := sorted(set(paths) - known):
+        raise ValueError(f"paths: {unknown[0]!r} is no artefact; known: {sorted(known)}")
+    out: dict[str, list[Row]] = {name: [] for name in sorted(known)}
+    for name, given in paths.items():
+        for path in [given] if isinstance(given, str | Path) else given:
+            if name == "trajectories":
+                out[name].extend(records.read_jsonl(path))
+            else:
+                out[name].extend(records.read(path, SCHEMAS[name]))
+    return out
+
+
+def find(root: Path | str, run: str) -> dict[str, list[Path]]:
+    """Paths of a run's artefacts: under ``data/{run}``, else ``data/pinned/{run}``; verdicts under ``results/{run}``.
+
+    Raises:
+        FileNotFoundError: the run has no tasks yet; says how to make them.
+    """
+    root = Path(root)
+    homes = [root / "data" / run, root / "data" / "pinned" / run]
+    found: dict[str, list[Path]] = {}
+    for name in (*SCHEMAS, "trajectories"):
+        if name == "verdicts":
+            paths = [root / "results" / run / "verdicts.parquet"]
+        else:
+            file = f"{name}.jsonl.zst" if name == "trajectories" else f"{name}.parquet"
+            pattern = f"*/{file}" if name in OF_A_POLICY else file
+            paths = next((hits for home in homes if (hits := sorted(home.glob(pattern)))), [])
+        if paths := [p for p in paths if p.exists()]:
+            found[name] = paths
+    if "tasks" not in found:
+        raise FileNotFoundError(
+            f"{homes[0] / 'tasks.parquet'}: not there; make it with `snakemake --cores all --config run={run}`"
+        )
+    return found
+
+
+def load_run(root: Path | str, run: str) -> dict[str, list[Row]]:
+    """All artefacts of a run that are there, as rows by name; for notebooks and interactive use."""
+    return read(find(root, run))

@@ -1,0 +1,103 @@
+"""Execute a notebook so that the same inputs give the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PACKAGES = Path(__file__).parents[2]
+
+
+class NotebookError(RuntimeError):
+    """A cell failed; the message names the notebook, the cell and the exception."""
+
+
+def execute_notebook(
+    source: Path | str,
+    out: Path | str,
+    parameters: Mapping[str, Any],
+    folder: Path | str = ".",
+    timeout_s: float = 600,
+) -> None:
+    """Run a notebook from top to bottom with other values in its parameters cell, and keep the executed copy.
+
+    The kernel is the Python that calls this; no kernel spec has to be installed. Time stamps, random cell ids and
+    versions of the kernel are left out of the copy, and output streams are joined: equal artefacts give equal files.
+
+    Args:
+        source: notebook with one cell tagged ``parameters`` (papermill's convention).
+        out: where the executed copy goes; its folder is made.
+        parameters: values for the names in that cell. Give paths relative to ``folder``: they end up in the copy.
+        folder: working folder of the kernel.
+        timeout_s: for each cell.
+
+    Raises:
+        NotebookError: a cell failed. Nothing is written.
+    """
+    import nbformat
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from papermill.parameterize import parameterize_notebook
+
+    class ThisPython(KernelSpecManager):
+        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+    notebook = nbformat.read(source, as_version=4)
+    if not any("parameters" in c.metadata.get("tags", []) for c in notebook.cells):
+        raise NotebookError(f"{source}: no cell is tagged 'parameters'")
+    notebook = parameterize_notebook(notebook, dict(parameters), kernel_name="python3", language="python")
+    client = NotebookClient(
+        notebook,
+        km=AsyncKernelManager(kernel_spec_manager=ThisPython(), kernel_name="python3"),
+        timeout=timeout_s,
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
+    )
+    inherited = os.environ.get("PYTHONPATH")
+    environment = os.environ | {
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": os.pathsep.join([str(PACKAGES), *([inherited] if inherited else [])]),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    try:
+        asyncio.run(client.async_execute(env=environment))
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise NotebookError(f"{source}: {error}") from None
+    _strip(notebook)
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, out)
+
+
+def _strip(notebook: Any) -> None:
+    """Remove what differs between two runs on the same inputs."""
+    notebook.metadata = type(notebook.metadata)(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+    )
+    for number, cell in enumerate(notebook.cells):
+        tags = list(cell.metadata.get("tags", []))
+        cell.metadata = type(cell.metadata)({"tags": tags} if tags else {})
+        if "injected-parameters" in tags:
+            cell.id = f"parameters-{number}"
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Outputs with neighbouring pieces of one stream made one: how a stream is cut into messages depends on timing."""
+    out: list[Any] = []
+    for item in outputs:
+        last = out[-1] if out else None
+        if last is not None and item.output_type == last.output_type == "stream" and item.name == last.name:
+            last.text += item.text
+        else:
+            out.append(item)
+    return out

@@ -1,0 +1,1 @@
+"""Collection of reference operators from the installed libraries, by introspection."""

@@ -1,0 +1,21 @@
+"""What a rule answers when an observation fails it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a candidate is rejected.
+
+    Attributes:
+        detail: what was observed, in words.
+        measured: the numbers that the rule looked at.
+        limits: the parameters that they were held against.
+    """
+
+    detail: str
+    measured: dict[str, Any]
+    limits: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,17 @@
+"""One eager forward is neither too short to time nor too long to repeat (paper section 3.1, filter 4)."""
+
+from __future__ import annotations
+
+from cuda_agent.filtering.rules.failure import Failure
+from cuda_agent.params import Filtering
+from cuda_agent.records import Row
+
+
+def check(observation: Row, filtering: Filtering) -> Failure | None:
+    low, high = filtering.time_window_ms
+    time, status = observation["eager_ms"], observation["status"]
+    if status == "ok" and time is not None and low <= time <= high:
+        return None
+    measured = {"eager_ms": time, "eager_ms_iqr": observation["eager_ms_iqr"], "status": status}
+    detail = f"eager forward takes {time} ms" if status == "ok" else f"{status} while timing: {observation['error']}"
+    return Failure(detail, measured, {"time_window_ms": [low, high], "device": observation["device"]})

@@ -1,0 +1,130 @@
+"""Parameters: what is refused, what the message says, and that every way of overriding means the same."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from cuda_agent import params
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((ROOT / "params.yaml").read_text()) | {"measurements": "fresh"}
+
+
+def with_value(dotted, value):
+    out = params.merge(CONFIG, {})
+    *path, last = dotted.split(".")
+    inner = out
+    for key in path:
+        inner[key] = dict(inner[key])
+        inner = inner[key]
+    inner[last] = value
+    return out
+
+
+@pytest.mark.parametrize("run", sorted(p.stem for p in (ROOT / "workflow" / "runs").glob("*.yaml")))
+def test_every_run_is_valid(run):
+    assert params.load(ROOT, run).run == run
+
+
+@pytest.mark.parametrize("run", sorted(p.stem for p in (ROOT / "workflow" / "runs").glob("*.yaml")))
+def test_a_run_file_names_every_section_and_nothing_that_dvc_would_miss(run):
+    keys = set(yaml.safe_load((ROOT / "workflow" / "runs" / f"{run}.yaml").read_text()))
+    sections = {name for name, value in CONFIG.items() if isinstance(value, dict)}
+    assert keys == sections | {"measurements"}
+
+
+def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
+    explained, silent, comment_above = set(), [], False
+    for line in (ROOT / "params.yaml").read_text().splitlines():
+        bare = line.strip()
+        if bare.startswith("#") or not bare:
+            comment_above = bare.startswith("#")
+            continue
+        key, _, rest = bare.partition(":")
+        if "#" in rest or comment_above:
+            explained.add(key)
+        elif key not in explained and not key.startswith("torch#") and key != "transformers":
+            silent.append(key)
+        comment_above = False
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("filtering.time_window_ms", [5, 0.5], "lower end must be below"),
+        ("filtering.time_window_ms", "soon", "'soon'"),
+        ("filtering.typo", 1, "unknown key"),
+        ("typo", 1, "unknown key"),
+        ("observation.repeats", 0, "greater than or equal to 1"),
+        ("observation.device", "tpu", "'cpu' or 'cuda'"),
+        ("synthesis.candidates", "many", "integer"),
+        ("synthesis.mix", {"torch#9": 1}, "torch#9"),
+        ("synthesis.mix", {"torch#1": 0}, "at least one weight"),
+        ("rollouts.policies", ["nobody"], "'nobody'"),
+        ("rollouts.backend", "cuda", "judging.device"),
+        ("results.confidence", 1.0, "less than 1"),
+        ("results.confidence", float("nan"), "results.confidence"),
+        ("policies.codegen", {"kind": "magic"}, "magic"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(key, value, said):
+    with pytest.raises(params.ParamsError) as error:
+        params.parse(with_value(key, value))
+    assert key.split(".")[0] in str(error.value)
+    assert said in str(error.value)
+
+
+def test_all_wrong_values_are_named_at_once():
+    wrong = with_value("observation.repeats", 0)
+    wrong["judging"] = {**wrong["judging"], "timing_pairs": -1}
+    with pytest.raises(params.ParamsError, match=r"(?s)observation\.repeats.*judging\.timing_pairs"):
+        params.parse(wrong)
+
+
+def test_a_missing_key_is_named():
+    wrong = params.merge(CONFIG, {})
+    wrong["filtering"] = {k: v for k, v in wrong["filtering"].items() if k != "repeat_rtol"}
+    with pytest.raises(params.ParamsError, match=r"filtering\.repeat_rtol: missing"):
+        params.parse(wrong)
+
+
+def _as_text(value):
+    """What Snakemake's --config makes of nested values: strings at the leaves."""
+    if isinstance(value, dict):
+        return {k: _as_text(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_as_text(v) for v in value]
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@pytest.mark.parametrize("section", sorted(k for k, v in CONFIG.items() if isinstance(v, dict)))
+def test_values_as_text_mean_the_same(section):
+    assert params.parse({**CONFIG, section: _as_text(CONFIG[section])}) == params.parse(CONFIG)
+
+
+@pytest.mark.parametrize("section", sorted(k for k, v in CONFIG.items() if isinstance(v, dict)))
+def test_a_section_survives_the_way_to_a_script(section):
+    parsed = getattr(params.parse(CONFIG), section)
+    if section == "policies":
+        for policy in parsed.values():
+            assert params.read_policy(policy.model_dump_json()) == policy
+    else:
+        assert type(parsed).model_validate_json(parsed.model_dump_json()) == parsed
+
+
+@given(low=st.floats(0.001, 1e3), high=st.floats(0.001, 1e3))
+def test_a_window_is_accepted_exactly_when_it_is_not_empty(low, high):
+    config = with_value("filtering.time_window_ms", [low, high])
+    if low < high:
+        assert params.parse(config).filtering.time_window_ms == (low, high)
+    else:
+        with pytest.raises(params.ParamsError):
+            params.parse(config)
+
+
+def test_an_unknown_run_names_the_known_ones():
+    with pytest.raises(params.ParamsError, match="laptop"):
+        params.load(ROOT, "nowhere")

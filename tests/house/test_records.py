@@ -1,0 +1,83 @@
+"""Artefacts: same rows, same bytes; wrong rows are refused; nothing half-written is left."""
+
+import math
+
+import pytest
+from cuda_agent import records
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROW = {
+    "candidate_id": "c1",
+    "rule": "finite",
+    "detail": "2 of 8 values are not finite",
+    "measured": "{}",
+    "limits": "{}",
+    "data_source": "torch#1",
+    "code": "pass",
+}
+
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(ROW, text)), max_size=8, unique_by=lambda r: r["candidate_id"]))
+def test_rows_come_back_in_order_of_their_ids_and_bytes_do_not_depend_on_order_or_shards(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("rows")
+    records.write(folder / "a.parquet", rows, records.REJECTIONS)
+    records.write(folder / "b.parquet", reversed(rows), records.REJECTIONS)
+    records.write(folder / "0.parquet", rows[::2], records.REJECTIONS)
+    records.write(folder / "1.parquet", rows[1::2], records.REJECTIONS)
+    records.gather([folder / "1.parquet", folder / "0.parquet"], folder / "c.parquet", records.REJECTIONS)
+    data = (folder / "a.parquet").read_bytes()
+    assert data == (folder / "b.parquet").read_bytes() == (folder / "c.parquet").read_bytes()
+    assert records.read(folder / "a.parquet", records.REJECTIONS) == sorted(rows, key=lambda r: r["candidate_id"])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({k: v for k, v in ROW.items() if k != "rule"}, "missing \\['rule'\\]"),
+        ({**ROW, "extra": 1}, "unknown \\['extra'\\]"),
+        ({**ROW, "rule": 7}, "rejections.parquet"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_and_the_old_file_stays(tmp_path, row, said):
+    path = tmp_path / "rejections.parquet"
+    records.write(path, [ROW], records.REJECTIONS)
+    before = path.read_bytes()
+    with pytest.raises(records.RecordError, match=said):
+        records.write(path, [row], records.REJECTIONS)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_file_of_another_schema_is_refused_by_name(tmp_path):
+    records.write(tmp_path / "x.parquet", [ROW], records.REJECTIONS)
+    with pytest.raises(records.RecordError, match="another version"):
+        records.read(tmp_path / "x.parquet", records.VERDICTS)
+
+
+def test_every_column_is_documented():
+    schemas = {k: v for k, v in vars(records).items() if isinstance(v, type(records.TASKS))}
+    assert len(schemas) >= 9
+    for name, schema in schemas.items():
+        for field in schema:
+            assert field.metadata[b"doc"], f"{name}.{field.name}"
+
+
+def test_tasks_begin_as_the_official_dataset_does():
+    assert records.TASKS.names[:3] == ["ops", "data_source", "code"]
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | text, st.lists, max_leaves=5))
+def test_json_lines_come_back_and_what_json_lacks_becomes_text(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("lines") / "x.jsonl.zst"
+    records.write_jsonl(path, [{"value": value}])
+    [row] = records.read_jsonl(path)
+
+    def expected(v):
+        if isinstance(v, list):
+            return [expected(x) for x in v]
+        return str(v) if isinstance(v, float) and not math.isfinite(v) else v
+
+    assert row == {"value": expected(value)}

@@ -3,10 +3,22 @@
 See ``docs/architecture.md`` for the interface.
 """
 
+from cuda_agent.sandbox.command import popen, run_command
 from cuda_agent.sandbox.isolation import check_isolation
 from cuda_agent.sandbox.limits import IsolationError, Limits, MachineError, Outcome
 from cuda_agent.sandbox.locks import device_lock
 from cuda_agent.sandbox.pool import Pool
 from cuda_agent.sandbox.session import Session
 
-__all__ = ["IsolationError", "Limits", "MachineError", "Outcome", "Pool", "Session", "check_isolation", "device_lock"]
+__all__ = [
+    "IsolationError",
+    "Limits",
+    "MachineError",
+    "Outcome",
+    "Pool",
+    "Session",
+    "check_isolation",
+    "device_lock",
+    "popen",
+    "run_command",
+]

@@ -33,7 +33,7 @@ def environment(folder: str, device: str) -> dict[str, str]:
     }
     scripts = str(Path(sys.executable).parent)
     path = [p for p in out.get("PATH", "").split(":") if p] or ["/usr/local/bin", "/usr/bin", "/bin"]
-    out["PATH"] = ":".join(path if scripts in path else [scripts, *path])
+    out["PATH"] = ":".join(dict.fromkeys([scripts, *path]))  # `python3` is the one that runs this
     if device == "cuda":
         out["PYTORCH_NVML_BASED_CUDA_CHECK"] = (
             "1"  # counting GPUs then starts no CUDA, which a fork could not take along

@@ -70,9 +70,9 @@ class Plan:
 
 
 def readable_folders() -> tuple[str, ...]:
-    """What a child has to read besides the system's own folders: Python, its packages, this package, compilers."""
+    """What code has to read besides the system's own folders: Python, its packages, this package, CUDA."""
     package = Path(__file__).resolve().parents[2]
-    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, package, *site.getsitepackages(), *sys.path]
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, package, *site.getsitepackages()]
     paths += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     found = {str(Path(p).resolve()) for p in paths if p and Path(p).is_absolute() and Path(p).exists()}
@@ -95,16 +95,19 @@ def contain(plan: Plan, report: int, keep: set[int], work: Callable[[], NoReturn
     """
     try:
         parent = os.getppid()
-        os.setsid()
+        with contextlib.suppress(PermissionError):  # it leads a session already
+            os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         linux.adopt_orphans()
         _make_namespaces(plan)
-        linux.die_with_parent(signal.SIGKILL if "pidns" in plan.features else signal.SIGTERM)
+        contained = "pidns" in plan.features
+        if not contained:
+            signal.signal(signal.SIGTERM, _end_all)
+        linux.die_with_parent(signal.SIGKILL if contained else signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)
-        if "pidns" not in plan.features:
-            signal.signal(signal.SIGTERM, _end_all)
+        if not contained:
             _watch_over_worker(plan, report, keep, work)
         alive, held = os.pipe()
         child = os.fork()
@@ -117,8 +120,7 @@ def contain(plan: Plan, report: int, keep: set[int], work: Callable[[], NoReturn
             _watch_over_worker(plan, report, keep, work)
         linux.hide_memory()
         linux.close_descriptors({held})
-        os.waitpid(child, 0)
-        os._exit(0)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
     except BaseException as error:
         _report(report, {"failed": f"{type(error).__name__}: {error}"})
         os._exit(1)
@@ -151,13 +153,15 @@ def _watch_over_worker(plan: Plan, report: int, keep: set[int], work: Callable[[
             break
     code = os.waitstatus_to_exitcode(status)
     _report(report, {"exit": code} if code >= 0 else {"signal": -code})
+    if code < 0:
+        code = 128 - code  # as shells do
     if "pidns" in plan.features:
-        os._exit(0)  # the kernel ends what is left inside
-    _end_all()
+        os._exit(code)  # the kernel ends what is left inside
+    _end_all(code)
 
 
-def _end_all(*_: object) -> NoReturn:
-    """End every descendant, orphans too, then this process."""
+def _end_all(code: int = 0, _frame: object = None) -> NoReturn:
+    """End every descendant, orphans too, then this process; also a signal handler."""
     while True:
         for pid in processes.tree(os.getpid())[1:]:
             with contextlib.suppress(ProcessLookupError):
@@ -165,7 +169,7 @@ def _end_all(*_: object) -> NoReturn:
         try:
             os.wait()
         except ChildProcessError:
-            os._exit(0)
+            os._exit(code)
 
 
 def _make_namespaces(plan: Plan) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import signal
+from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -88,7 +89,7 @@ def set_read_only(path: str, read_only: bool, recursive: bool = False) -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability, for this process and all that it starts."""
-    last = int(_read("/proc/sys/kernel/cap_last_cap") or 40)
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for capability in range(last + 1):
         libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)  # EPERM without CAP_SETPCAP: nothing to drop
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
@@ -99,16 +100,7 @@ def drop_capabilities() -> None:
 def map_own_ids(uid: int, gid: int) -> None:
     """In a new user namespace, keep the user and group id that this process had before."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read()
-    except OSError:
-        return ""
+        Path(f"/proc/self/{name}").write_text(text)
 
 
 def close_descriptors(keep: set[int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
 import shutil
 import signal
@@ -22,25 +21,24 @@ from cuda_agent.sandbox import isolation, jail
 from cuda_agent.sandbox.environment import environment
 from cuda_agent.sandbox.limits import Limits, MachineError, Outcome
 from cuda_agent.sandbox.server import MAX_REQUEST
-from cuda_agent.sandbox.session import Session
+from cuda_agent.sandbox.session import GPU_CHECK, Session
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _START_S = 300.0  # loading torch from a cold disk
 _FORK_S = 60.0
+_GPU_S = 120.0
 
 
 class _Server:
     """The fork server's process, and the socket to ask it by."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str, import_path: list[str]) -> None:
         self._log = folder / "server.log"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
-        variables = environment(str(folder), device)
-        paths = [str(Path(__file__).resolve().parents[2]), *(str(Path(p).resolve()) for p in sys.path if p)]
-        variables["PYTHONPATH"] = os.pathsep.join(paths)
+        variables = environment(str(folder), device) | {"PYTHONPATH": os.pathsep.join(import_path)}
         argv = [sys.executable, "-P", "-m", "cuda_agent.sandbox.server", str(theirs.fileno()), device]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -122,7 +120,9 @@ class Pool:
         self._folder = Path(tempfile.mkdtemp(prefix="cuda-agent-pool-"))
         self._lock = threading.Lock()
         self._sessions: set[Session] = set()
-        self._server: _Server | None = _Server(self._folder, device)  # it loads while the caller goes on
+        package = Path(__file__).resolve().parents[2]
+        self._import_path = [str(package), *(str(Path(p).resolve()) for p in sys.path if p)]
+        self._server: _Server | None = self._start_server()  # it loads while the caller goes on
 
     def __enter__(self) -> Pool:
         return self
@@ -187,6 +187,14 @@ class Pool:
             finally:
                 executor.shutdown(wait=False, cancel_futures=True)
 
+    def gpu_works(self) -> bool:
+        """Whether a fresh child can use the GPU."""
+        with self.session(Limits.of(self.sandbox, _GPU_S)) as session:
+            return session.call(GPU_CHECK, {}).status == "ok"
+
+    def _start_server(self) -> _Server:
+        return _Server(self._folder, self.device, self._import_path)
+
     # What sessions use.
 
     def scratch(self) -> Path:
@@ -208,15 +216,15 @@ class Pool:
         Raises:
             MachineError: it could not be forked, and not by a new server either.
         """
-        processes_limit = limits.tasks
+        readable = (*jail.readable_folders(), *self._import_path)
         plan = jail.Plan(
             self._features,
             str(folder),
             self.device,
-            jail.readable_folders(),
+            readable,
             limits.memory_mb,
             limits.file_size_mb,
-            processes_limit,
+            limits.tasks,
         )
         request = {
             "op": "spawn",
@@ -246,15 +254,5 @@ class Pool:
                 if self._server is None:
                     raise
                 self._server.stop()
-                self._server = _Server(self._folder, self.device)
+                self._server = self._start_server()
                 return self._server.ask(request, descriptors)
-
-
-def shared_memory(name: str, size: int) -> tuple[int, mmap.mmap]:
-    """Memory to share with a child: a descriptor whose size nobody can change, and its mapping here."""
-    import fcntl
-
-    fd = os.memfd_create(f"cuda-agent-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return fd, mmap.mmap(fd, size)

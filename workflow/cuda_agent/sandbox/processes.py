@@ -21,8 +21,7 @@ def _children(pid: int) -> list[int]:
     found = []
     for task in _tasks(pid):
         try:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                found += [int(word) for word in file.read().split()]
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
         except OSError:
             continue
     return found
@@ -30,7 +29,7 @@ def _children(pid: int) -> list[int]:
 
 def _tasks(pid: int) -> list[str]:
     try:
-        return os.listdir(f"/proc/{pid}/task")
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
         return []
 
@@ -53,18 +52,16 @@ def threads(pids: list[int]) -> int:
 
 def _resident(pid: int) -> float:
     try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * _PAGE / _MIB
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / _MIB
     except (OSError, IndexError):
         return 0.0
 
 
 def _proportional(pid: int) -> float:
     try:
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) / 1024
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
     except (OSError, ValueError):
         pass
     return _resident(pid)

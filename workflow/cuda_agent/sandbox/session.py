@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import mmap
 import os
@@ -21,6 +22,8 @@ from cuda_agent.sandbox.watch import WATCHDOG, Watched
 
 if TYPE_CHECKING:
     from cuda_agent.sandbox.pool import Pool
+
+GPU_CHECK = "cuda_agent.sandbox.child:use_gpu"
 
 _READY_S = 60.0  # for the child to lock itself in
 _END_S = 30.0  # for the kernel to end a jail
@@ -49,9 +52,10 @@ class Session:
         self._watched: Watched | None = None
         self._memory: dict[str, mmap.mmap] = {}
         self._oom_kills = _oom_kills()
+        self._channel, self._report = socket.socket(), -1
         try:
             self._start(buffers)
-        except MachineError as error:
+        except (MachineError, OSError) as error:
             self._end = ("machine", str(error))
 
     def __enter__(self) -> Session:
@@ -65,27 +69,26 @@ class Session:
         return memoryview(self._memory[name])
 
     def _start(self, buffers: dict[str, int]) -> None:
-        from cuda_agent.sandbox.pool import shared_memory
-
-        ours, theirs = socket.socketpair()
+        self._channel.close()
+        self._channel, theirs = socket.socketpair()
+        self._reader = wire.Reader(self._channel)
         self._report, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         output, printed = os.pipe2(os.O_CLOEXEC)
-        shared = []
-        self._channel, self._reader = ours, wire.Reader(ours)
+        shared: list[int] = []
         try:
             for name, size in buffers.items():
-                fd, self._memory[name] = shared_memory(name, size)
+                fd, self._memory[name] = _shared_memory(name, size)
                 shared.append(fd)
             given = [theirs.fileno(), report, printed, *shared]
             pid, pidfd, skip, stop = self._pool.spawn(self._limits, self.folder, buffers, given)
-        except (OSError, MachineError) as error:
+        except BaseException:
             os.close(output)
-            raise error if isinstance(error, MachineError) else MachineError(str(error)) from None
+            raise
         finally:
             theirs.close()
             for fd in (report, printed, *shared):
                 os.close(fd)
-        self._watched = Watched(pid, pidfd, {"stdout": output}, self._limits, skip, stop)
+        self._watched = Watched(pid, pidfd, {"stdout": output}, self._limits, skip=skip, stop=stop)
         WATCHDOG.add(self._watched)
         ready = self._await(time.monotonic() + _READY_S)
         if ready != {"ready": True}:
@@ -119,6 +122,8 @@ class Session:
         watched.drain()
         stdout = watched.captures["stdout"].take()
         status, value, error = self._judge(answer)
+        if status == "machine" and self._end is None and target != GPU_CHECK and self._pool.gpu_works():
+            status = "error"  # the code only says so
         return Outcome(status, value, error, self._stage, stdout, wall, watched.peak_mb)
 
     def _exchange(self, request: dict[str, Any], deadline: float, allowed: float) -> dict[str, Any] | None:
@@ -247,6 +252,14 @@ class Session:
             remove_folder(self.folder)
 
 
+def _shared_memory(name: str, size: int) -> tuple[int, mmap.mmap]:
+    """Memory to share with a child: a descriptor whose size nobody can change, and its mapping here."""
+    fd = os.memfd_create(f"cuda-agent-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return fd, mmap.mmap(fd, size)
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -256,7 +269,7 @@ def _signal_name(number: int) -> str:
 
 def _oom_kills() -> int:
     """How often the kernel has ended a process for want of memory since it started."""
-    with contextlib.suppress(OSError, ValueError), open("/proc/vmstat", encoding="ascii") as file:
+    with contextlib.suppress(OSError, ValueError), Path("/proc/vmstat").open(encoding="ascii") as file:
         for line in file:
             if line.startswith("oom_kill "):
                 return int(line.split()[1])

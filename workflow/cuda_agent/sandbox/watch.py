@@ -53,10 +53,12 @@ class Watched:
         stop: signal that ends the root and with it all others.
     """
 
-    def __init__(self, pid: int, pidfd: int, outputs: dict[str, int], limits: Limits, skip: int, stop: int) -> None:
+    def __init__(self, pid: int, pidfd: int, outputs: dict[str, int], limits: Limits, *, skip: int, stop: int) -> None:
         self.pid, self.pidfd, self.limits, self.skip, self.stop = pid, pidfd, limits, skip, stop
         self.verdict: tuple[Status, str] | None = None
         self.peak_mb = 0.0
+        self.deadline = float("inf")  # on the monotonic clock
+        self.detached = False  # nobody waits: the watchdog forgets it when it has ended
         self.captures = {name: Capture(limits.output_kb * 1024) for name in outputs}
         self._outputs = {fd: self.captures[name] for name, fd in outputs.items()}
         self._printed = 0
@@ -120,7 +122,9 @@ class Watched:
         memory = processes.memory_mb(pids, self.limits.memory_mb)
         self.peak_mb = max(self.peak_mb, memory)
         tasks = processes.threads(pids)
-        if memory > self.limits.memory_mb:
+        if time.monotonic() > self.deadline:
+            self.condemn("timeout", f"no end after {self.limits.timeout_s:.1f} s")
+        elif memory > self.limits.memory_mb:
             self.condemn("memory", f"{memory:.0f} MiB resident; sandbox.memory_mb is {self.limits.memory_mb}")
         elif tasks > self.limits.tasks:
             self.condemn("processes", f"{tasks} processes and threads; {self.limits.tasks} are allowed")
@@ -173,8 +177,12 @@ class Watchdog:
                 for watched in self._watched:
                     watched.drain()
                 if time.monotonic() >= due:
-                    for watched in self._watched:
-                        watched.sample()
+                    for watched in list(self._watched):
+                        if watched.detached and watched.ended():
+                            self._watched.discard(watched)
+                            watched.close()
+                        else:
+                            watched.sample()
                     due = time.monotonic() + POLL_S
 
 

@@ -31,7 +31,7 @@ _LIMITED = 'ulimit -c 0; ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; shift 2
 _START_S = 30.0
 _END_S = 30.0
 
-# The kernel ends a sandbox with the thread that started it: one thread, which lives as long as this process, starts all.
+# The kernel ends a sandbox with the thread that started it: one thread, which never ends, starts all.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="sandbox-starter")
 
 

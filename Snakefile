@@ -31,6 +31,10 @@ include: "workflow/rules/judging.smk"
 include: "workflow/rules/results.smk"
 
 
+onstart:
+    hold_folder()
+
+
 rule all:
     default_target: True
     input:

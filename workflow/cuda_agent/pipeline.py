@@ -106,6 +106,8 @@ def _keys(key: str) -> list[str]:
     """Parameters, as DVC names them, that a rule's parameter of this name stands for."""
     if key == "policy":
         return ["policies.${item.policy}"]
+    if key == "parameters":
+        return [name for name in params.Params.model_fields if name not in ("run", "measurements", "execution")]
     if key == "backend":
         return ["rollouts.backend"]
     if key == "rollouts":

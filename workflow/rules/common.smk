@@ -1,4 +1,5 @@
 # What all rules share: the checked parameters of this run, and how a rule names what its result depends on.
+import fcntl
 import json
 import os
 import sys
@@ -29,6 +30,30 @@ POLICIES = PARAMS.rollouts.policies
 PINNED = PARAMS.measurements == "pinned"
 
 
+# What the results are computed from, by the name of the artefact.
+ARTEFACTS = {
+    name: f"data/{PARAMS.run}/{name}.parquet"
+    for name in (
+        "operators",
+        "candidates",
+        "observations",
+        "rejections",
+        "contaminated",
+        "tasks",
+    )
+} | {
+    "submissions": [
+        f"data/{PARAMS.run}/{policy}/submissions.parquet" for policy in POLICIES
+    ],
+    "judgements": [
+        f"data/{PARAMS.run}/{policy}/judgements.parquet" for policy in POLICIES
+    ],
+    "trajectories": [
+        f"data/{PARAMS.run}/{policy}/trajectories.jsonl.zst" for policy in POLICIES
+    ],
+}
+
+
 def section(name, without=None):
     """One section of the parameters as text, so that a change of it, and of nothing else, is seen."""
     value = PARAMS.model_dump(mode="json")[name]
@@ -38,6 +63,13 @@ def section(name, without=None):
 def policy(wildcards):
     """What the parameters say of one policy."""
     return PARAMS.policies[wildcards.policy].model_dump_json()
+
+
+def all_parameters():
+    """All parameters that may show in a result, as text: not how the work was spread, nor whether it was measured here."""
+    value = PARAMS.model_dump(mode="json")
+    value |= {"execution": {"shards": 1, "threads": 1}, "measurements": "pinned"}
+    return json.dumps(value, sort_keys=True)
 
 
 def code(*modules):
@@ -65,3 +97,21 @@ def all_cores(wildcards=None):
 def gpus(device):
     """GPUs that a job on a device needs."""
     return 1 if device == "cuda" else 0
+
+
+def hold_folder():
+    """Keep a second Snakemake out of this folder while this one lives.
+
+    Snakemake's own lock stays behind when it is killed, and then refuses the same command; the profiles switch it off.
+    This one is the kernel's and ends with the process.
+    """
+    global _held
+    path = Path(".snakemake/held")
+    path.parent.mkdir(exist_ok=True)
+    _held = path.open("w")
+    try:
+        fcntl.flock(_held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise WorkflowError(
+            f"another snakemake works in {Path.cwd()}: wait for it, or stop it"
+        ) from None

@@ -1,12 +1,33 @@
 # Pure functions of what was measured: verdicts, numbers, tables, figures, notebooks, paper.
+# What the library makes; a test compares the names, so that no table or figure is left out.
+TABLES = [
+    "results",
+    "by_data_source",
+    "fast_p",
+    "failures",
+    "per_task",
+    "funnel",
+    "mix",
+    "operators",
+    "table1",
+]
+FIGURES = [
+    "funnel",
+    "operator_mix",
+    "similarity",
+    "eager_times",
+    "fast_p",
+    "speedups",
+    "rewards",
+    "turns",
+]
 NOTEBOOKS = ["dataset", "rollouts", "results"]
-TABLES = ["results"]
-FIGURES = ["funnel"]
 
 
 rule verdicts:
     input:
-        expand("data/<run>/{policy}/judgements.parquet", policy=POLICIES),
+        tasks="data/<run>/tasks.parquet",
+        judgements=ARTEFACTS["judgements"],
     output:
         "results/<run>/verdicts.parquet",
     log:
@@ -20,10 +41,8 @@ rule verdicts:
 
 rule metrics:
     input:
-        tasks="data/<run>/tasks.parquet",
+        **ARTEFACTS,
         verdicts="results/<run>/verdicts.parquet",
-        rejections="data/<run>/rejections.parquet",
-        contaminated="data/<run>/contaminated.parquet",
         published="paper/published_table1.csv",
     output:
         metrics="results/<run>/metrics.json",
@@ -40,14 +59,18 @@ rule metrics:
 
 rule figures:
     input:
-        tasks="data/<run>/tasks.parquet",
+        **ARTEFACTS,
         verdicts="results/<run>/verdicts.parquet",
     output:
-        expand("results/<run>/figures/{figure}.svg", figure=FIGURES),
+        report(
+            expand("results/<run>/figures/{figure}.svg", figure=FIGURES),
+            caption="../report/figures.rst",
+            category="Figures",
+        ),
     log:
         "work/<run>/logs/figures.log",
     params:
-        results=section("results"),
+        parameters=all_parameters(),
         code=code("cuda_agent.figures"),
     script:
         "../scripts/figures.py"
@@ -55,31 +78,45 @@ rule figures:
 
 rule notebook:
     input:
-        source="notebooks/{notebook}.ipynb",
-        tasks="data/<run>/tasks.parquet",
+        **ARTEFACTS,
         verdicts="results/<run>/verdicts.parquet",
+        source="notebooks/{notebook}.ipynb",
     output:
         "results/<run>/notebooks/{notebook}.ipynb",
     log:
         "work/<run>/logs/notebook-{notebook}.log",
+    wildcard_constraints:
+        notebook="|".join(NOTEBOOKS),
     params:
-        code=code("cuda_agent.evaluation"),
         run=PARAMS.run,
+        parameters=all_parameters(),
+        code=code("cuda_agent.evaluation", "cuda_agent.figures"),
     script:
         "../scripts/notebook.py"
 
 
 rule paper:
     input:
-        source="paper/paper.typ",
+        **ARTEFACTS,
+        verdicts="results/<run>/verdicts.parquet",
         metrics="results/<run>/metrics.json",
+        tables=rules.metrics.output.tables,
+        figures=rules.figures.output,
+        published="paper/published_table1.csv",
+        facts="paper/published_facts.csv",
+        source="paper/paper.typ",
+        references="paper/refs.bib",
     output:
         numbers="results/<run>/numbers.json",
-        pdf="results/<run>/paper.pdf",
+        pdf=report(
+            "results/<run>/paper.pdf",
+            caption="../report/paper.rst",
+            category="Paper",
+        ),
     log:
         "work/<run>/logs/paper.log",
     params:
+        parameters=all_parameters(),
         code=code("cuda_agent.paper"),
-        run=PARAMS.run,
     script:
         "../scripts/paper.py"

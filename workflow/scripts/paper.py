@@ -1,0 +1,32 @@
+"""Collect every number that the paper names, and compile it."""
+
+import csv
+import json
+from pathlib import Path
+
+from cuda_agent import evaluation, job, paper, params, records
+
+
+def table(path):
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+with job.running(snakemake):
+    given = snakemake.input
+    others = {"metrics", "tables", "figures", "published", "facts", "source", "references"}
+    numbers = paper.numbers(
+        evaluation.read({name: paths for name, paths in given.items() if name not in others}),
+        json.loads(Path(given.metrics).read_text()),
+        params.Params.model_validate_json(snakemake.params.parameters),
+        published=table(given.published),
+        facts=table(given.facts),
+    )
+    records.write_json(snakemake.output.numbers, numbers)
+    paper.compile_paper(
+        Path(given.source).parent,
+        snakemake.output.numbers,
+        Path(given.tables[0]).parent,
+        Path(given.figures[0]).parent,
+        snakemake.output.pdf,
+    )

@@ -1,0 +1,86 @@
+"""A model behind any server that speaks OpenAI's chat completions with tool calls.
+
+https://platform.openai.com/docs/api-reference/chat
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import openai
+
+from cuda_agent.agent.policies.base import Completion, ContextFull, Message, PolicyError
+from cuda_agent.params import ParamsError
+from cuda_agent.sandbox import MachineError
+
+# What is kept of an answer and sent back with the next request; the last three are how servers name a model's thoughts.
+_KEPT = ("role", "content", "tool_calls", "reasoning_content", "reasoning", "reasoning_details")
+_CONTEXT = ("context_length_exceeded", "context length", "maximum context", "too many tokens", "exceeds the context")
+
+
+class OpenAIPolicy:
+    """Ask a server for each answer. Requests that fail for a passing reason are repeated by the client.
+
+    Raises:
+        ParamsError: there is no model's name, or no key where one is needed.
+    """
+
+    def __init__(self, params: Any, name: str) -> None:
+        if not params.model:
+            raise ParamsError(f"policies.{name}.model: is empty; give the name that the server knows the model by")
+        key = os.environ.get(params.api_key_env)
+        if not key and params.base_url is None:
+            raise ParamsError(
+                f"policies.{name}.api_key_env: the environment variable {params.api_key_env} is not set; "
+                "a server of your own that needs no key is named by base_url"
+            )
+        self._params = params
+        self._limit = "max_tokens"
+        self._client = openai.OpenAI(
+            base_url=params.base_url, api_key=key or "none", timeout=params.timeout_s, max_retries=params.retries
+        )
+
+    def _ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Any:
+        arguments: dict[str, Any] = {
+            "model": self._params.model,
+            "messages": list(messages),
+            "tools": list(tools),
+            "temperature": self._params.temperature,
+            self._limit: self._params.max_tokens,
+        }
+        return self._client.chat.completions.create(**arguments)
+
+    def step(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
+        """See `Policy`."""
+        where = f"{self._client.base_url} ({self._params.model})"
+        try:
+            try:
+                response = self._ask(messages, tools)
+            except openai.BadRequestError as error:
+                if "max_completion_tokens" not in str(error) or self._limit != "max_tokens":
+                    raise
+                self._limit = "max_completion_tokens"  # the newer name; most servers know only the older
+                response = self._ask(messages, tools)
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            kind = ContextFull if any(text in str(error).lower() for text in _CONTEXT) else PolicyError
+            raise kind(f"{where} refused the conversation: {error}") from None
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise MachineError(f"{where} refused: {error}; check base_url, model and api_key_env") from None
+        except openai.OpenAIError as error:
+            raise MachineError(f"{where} gave no answer: {type(error).__name__}: {error}") from None
+        choices = getattr(response, "choices", None)
+        if not choices:
+            raise MachineError(f"{where} answered with something that is no completion")
+        message = choices[0].message.model_dump(mode="json", exclude_none=True)
+        message = {key: message[key] for key in _KEPT if key in message}
+        message["content"] = message.get("content") or ""
+        for number, call in enumerate(message.get("tool_calls", [])):
+            call["id"] = call.get("id") or f"call_{len(messages)}_{number}"
+        if not message.get("tool_calls"):
+            message.pop("tool_calls", None)
+        usage = response.usage
+        counted = ("prompt_tokens", "completion_tokens")
+        tokens = {key: int(getattr(usage, key, None) or 0) for key in counted} if usage else {}
+        return Completion(message, tokens, cut=choices[0].finish_reason == "length")

@@ -9,6 +9,6 @@ execute_notebook(source, out, parameters)    -> the executed notebook, same byte
 from cuda_agent.evaluation.artefacts import load_run, read
 from cuda_agent.evaluation.metrics import metrics, passed
 from cuda_agent.evaluation.notebook import execute_notebook
-from cuda_agent.evaluation.tables import tables
+from cuda_agent.evaluation.tables import TABLES, tables
 
-__all__ = ["execute_notebook", "load_run", "metrics", "passed", "read", "tables"]
+__all__ = ["TABLES", "execute_notebook", "load_run", "metrics", "passed", "read", "tables"]

@@ -11,6 +11,7 @@ from cuda_agent.evaluation import dataset
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.evaluation.metrics import BASELINES, passed, speedup
 
+TABLES = ("results", "by_data_source", "fast_p", "failures", "per_task", "funnel", "mix", "operators", "table1")
 MEASURES = ("compiled_rate", "correct_rate", "pass_rate", "faster_eager", "faster_compile", "speedup_eager")
 MEASURES += ("speedup_compile", "mean_reward")
 
@@ -24,8 +25,7 @@ def tables(rows: Rows, metrics: Mapping[str, Any], published: Sequence[Mapping[s
         published: rows of ``paper/published_table1.csv``.
 
     Returns:
-        ``{name: CSV text}``: ``results``, ``by_data_source``, ``fast_p``, ``failures``, ``per_task``, ``funnel``,
-        ``mix``, ``operators``, ``table1``.
+        ``{name: CSV text}`` with the names in ``TABLES``.
     """
     return {
         "results": _csv(["policy", "n", "passed", *_columns()], [_measures(p, m) for p, m in metrics.items()]),

@@ -34,7 +34,10 @@ class Progress:
         fresh = self.done - self.resumed
         rate = fresh / max(now - self._start, 1e-9)
         left = (self.total - self.done) / rate if rate > 0 else 0.0
-        text = f"{self.what}: {self.done}/{self.total}, {60 * rate:.1f} a minute, {left:.0f} s left {message}".rstrip()
+        text = f"{self.what}: {self.done}/{self.total}"
+        if self.resumed:
+            text += f" ({self.resumed} resumed)"
+        text = f"{text}, {60 * rate:.1f} a minute, {left:.0f} s left {message}".rstrip()
         if live:
             self.stream.write("\r\x1b[2K" + text + ("\n" if self.done >= self.total else ""))
         else:

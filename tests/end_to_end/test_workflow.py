@@ -1,0 +1,189 @@
+"""The whole experiment, small and real, with Snakemake."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from cuda_agent import records
+from helpers import jobs, set_params
+
+pytestmark = pytest.mark.end_to_end
+
+
+def rows(repository, name, schema, run="laptop"):
+    return records.read(repository.root / "data" / run / name, schema)
+
+
+def test_everything_is_made_and_a_second_run_has_nothing_to_do(finished):
+    _, text = finished.snakemake()
+    assert "Nothing to be done" in text
+    root = finished.root
+    assert (root / "results/laptop/paper.pdf").read_bytes().startswith(b"%PDF")
+    for notebook in (root / "results/laptop/notebooks").glob("*.ipynb"):
+        cells = json.loads(notebook.read_text())["cells"]
+        assert any(cell.get("outputs") for cell in cells)
+    tasks = rows(finished, "tasks.parquet", records.TASKS)
+    verdicts = records.read(root / "results/laptop/verdicts.parquet", records.VERDICTS)
+    assert tasks
+    assert {v["task_id"] for v in verdicts} <= {t["task_id"] for t in tasks}
+
+
+def test_the_funnel_adds_up(finished):
+    candidates = rows(finished, "candidates.parquet", records.CANDIDATES)
+    observations = rows(finished, "observations.parquet", records.OBSERVATIONS)
+    rejections = rows(finished, "rejections.parquet", records.REJECTIONS)
+    contaminated = rows(finished, "contaminated.parquet", records.REJECTIONS)
+    tasks = rows(finished, "tasks.parquet", records.TASKS)
+    assert len(candidates) == 10
+    assert {c["candidate_id"] for c in candidates} == {o["candidate_id"] for o in observations}
+    kept = [r["candidate_id"] for part in (rejections, contaminated, tasks) for r in part]
+    assert sorted(kept) == sorted(c["candidate_id"] for c in candidates)
+
+
+def test_measured_artefacts_name_their_hardware_and_isolation(finished):
+    for row in rows(finished, "observations.parquet", records.OBSERVATIONS):
+        assert row["device_name"]
+        assert "torch" in json.loads(row["versions"])
+        assert row["isolation"]
+
+
+def test_rule_all_lists_every_out_of_dvc(finished):
+    import yaml
+
+    stages = yaml.safe_load((finished.root / "dvc.yaml").read_text())["stages"]
+    outs = {
+        (next(iter(out)) if isinstance(out, dict) else out)
+        .replace("${item}", "laptop")
+        .replace("${item.run}", "laptop")
+        .replace("${item.policy}", "codegen")
+        for stage in stages.values()
+        for out in stage["do"]["outs"]
+    }
+    made = {str(p.relative_to(finished.root)) for f in ("data", "results") for p in (finished.root / f).rglob("*")}
+    assert outs <= made
+    _, text = finished.run("snakemake", "--summary")
+    listed = {line.split("\t")[0] for line in text.splitlines()}
+    assert outs <= listed
+
+
+@pytest.fixture(scope="module")
+def other(finished, make_repository):
+    """A second clone in another folder: one core, three shards, the first clone's measurements, no compiler."""
+    repository = make_repository("other")
+    finished.run("cuda-agent", "pin", "laptop", "--root", str(finished.root))
+    shutil.copytree(finished.root / "data/pinned/laptop", repository.root / "data/pinned/laptop", dirs_exist_ok=True)
+    set_params(repository.root, {"execution": {"shards": 3}})
+    set_params(repository.root, {"measurements": "pinned"}, "workflow/runs/laptop.yaml")
+    tools = repository.root.parent / "tools"
+    tools.mkdir()
+    for name in ("sh", "bash", "cp", "git", "env", "uname"):
+        (tools / name).symlink_to(shutil.which(name))
+    path = f"{os.path.dirname(sys.executable)}{os.pathsep}{tools}"  # noqa: PTH120
+    assert not any(shutil.which(c, path=path) for c in ("c++", "g++", "gcc", "cc", "nvcc"))
+    _, repository.text = repository.snakemake(cores=1, env={"PATH": path, "CC": "", "CXX": ""})
+    return repository
+
+
+def test_two_clones_compose_the_same_candidates(finished, other):
+    for name in ("operators.parquet", "candidates.parquet"):
+        assert (finished.root / "data/laptop" / name).read_bytes() == (other.root / "data/laptop" / name).read_bytes()
+
+
+def test_pinned_measurements_give_every_other_artefact_byte_for_byte(finished, other):
+    assert not {"observe", "rollout", "judge"} & set(jobs(other.text))
+    first, second = finished.bytes_of("data/laptop", "results/laptop"), other.bytes_of("data/laptop", "results/laptop")
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--config", "filtering={time_window_ms: [5, 0.5]}"], "filtering.time_window_ms"),
+        (["--config", "observation={repeats: none}"], "observation.repeats"),
+        (["--config", "typo=1"], "typo: unknown key"),
+        (["--config", "run=nowhere"], "workflow/runs/nowhere.yaml"),
+    ],
+)
+def test_a_wrong_parameter_stops_before_any_job(finished, options, said):
+    code, text = finished.snakemake(*options, ok=False)
+    assert code != 0
+    assert said in text
+    assert "Job stats" not in text
+    assert "Traceback" not in text
+
+
+def test_all_ways_to_override_mean_the_same(finished, tmp_path):
+    (tmp_path / "over.yaml").write_text("filtering: {time_window_ms: [0.002, 999.0]}\n")
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile/profile.yaml").write_text('config: ["filtering={time_window_ms: [0.002, 999.0]}"]\n')
+    ways = [
+        ["--config", "filtering={time_window_ms: [0.002, 999.0]}"],
+        ["--configfile", str(tmp_path / "over.yaml")],
+        ["--profile", str(tmp_path / "profile")],
+    ]
+    seen = []
+    for way in ways:
+        _, text = finished.snakemake("--dry-run", *way)
+        seen.append(jobs(text))
+    assert seen[0] == seen[1] == seen[2]
+    assert "filter" in seen[0]
+    assert not {"observe", "compose", "operators"} & set(seen[0])
+
+
+@pytest.mark.parametrize("step", ["observe", "rollout"])
+def test_a_killed_run_goes_on_where_it_stopped(finished, make_repository, step):
+    repository = make_repository(f"killed-{step}")
+    set_params(repository.root, {"execution": {"shards": 1}})
+    for folder in ("data/laptop",):
+        shutil.copytree(finished.root / folder, repository.root / folder)
+    made = {
+        "observe": ["observations.parquet", "filtered.parquet", "rejections.parquet", "tasks.parquet"],
+        "rollout": [],
+    }[step]
+    for name in made:
+        (repository.root / "data/laptop" / name).unlink()
+    shutil.rmtree(repository.root / "data/laptop/codegen")
+    target = {"observe": "data/laptop/observations.parquet", "rollout": "data/laptop/codegen/submissions.parquet"}[step]
+    rules = {"observe": ["observe", "observations"], "rollout": ["rollout", "trajectories"]}[step]
+    command = ["snakemake", "--cores", "1", "--allowed-rules", *rules, "--", target]
+    environment = {
+        **os.environ,
+        "PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}",  # noqa: PTH120
+        "PYTHONPATH": str(repository.root / "workflow"),
+    }
+    process = subprocess.Popen(
+        command,
+        cwd=repository.root,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    journal = repository.root / "work/laptop/journal"
+    while len(list(journal.rglob("*.json"))) < 2 and process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.02)
+    assert process.poll() is None, process.stdout.read()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = {p: p.stat().st_mtime_ns for p in journal.rglob("*.json")}
+    assert len(before) >= 2
+    assert not (repository.root / target).exists()
+
+    repository.run(*command)
+    log = next(
+        (repository.root / "work/laptop/logs").glob(f"*{'observations-0' if step == 'observe' else 'rollouts'}*")
+    )
+    assert f"({len(before)} resumed)" in log.read_text()
+    assert not list(journal.rglob("*.json"))
+    parquet = pq.read_table(repository.root / target)
+    expected = {"observe": 10, "rollout": 3}[step]
+    assert parquet.num_rows == expected

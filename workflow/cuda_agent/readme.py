@@ -1,0 +1,73 @@
+"""The numbers in the README: a table of every published run, written from its artefacts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+START = "<!-- results: written by `cuda-agent readme` from results/ -->"
+END = "<!-- end of results -->"
+
+
+def _measure(measure: dict[str, Any] | None, unit: str) -> str:
+    if not measure or measure["value"] is None:
+        return "–"
+
+    def shown(value: float) -> str:
+        return f"{100 * value:.0f} %" if unit == "%" else f"{value:.2f}×"
+
+    text = shown(measure["value"])
+    if measure["low"] is not None and measure["high"] is not None:
+        text += f" ({shown(measure['low'])} to {shown(measure['high'])})"
+    return text
+
+
+def block(root: Path) -> str:
+    """The table between the two markers, markers included; computed from ``results/*/`` alone."""
+    lines = []
+    for path in sorted((root / "results").glob("*/metrics.json")):
+        run = path.parent.name
+        numbers = json.loads((path.parent / "numbers.json").read_text())
+        device = numbers["judged.device_name"]["value"]
+        for policy, m in json.loads(path.read_text()).items():
+            lines.append(
+                f"| `{run}` | {device} | {numbers['tasks']['value']} | `{policy}` | {m['n']} | {m['passed']} "
+                f"| {_measure(m['faster_eager'], '%')} | {_measure(m['faster_compile'], '%')} "
+                f"| {_measure(m['speedup_eager'], 'x')} | {_measure(m['speedup_compile'], 'x')} |"
+            )
+    if not lines:
+        return f"{START}\n{END}"
+    head = [
+        "## What the published runs measured",
+        "",
+        "| run | judged on | tasks | policy | tried | correct | faster than eager | than compile | × eager | × compile |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    foot = ["", "Shares are of all tasks tried; × is the geometric mean over correct kernels; 95 % intervals."]
+    return "\n".join([START, *head, *lines, *foot, "", END])
+
+
+def replaced(text: str, root: Path) -> str:
+    """The README with its table written anew."""
+    before, _, rest = text.partition(START)
+    return before + block(root) + rest.partition(END)[2]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``cuda-agent readme``."""
+    parser.add_argument("--root", type=Path, default=Path(), help="the repository (default: the current folder)")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the README differs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the table into the README, or compare."""
+    path = args.root / "README.md"
+    text = replaced(path.read_text(), args.root)
+    if args.check and text != path.read_text():
+        print(f"{path}: its table differs from results/: `cuda-agent readme` writes it", file=sys.stderr)
+        return 1
+    path.write_text(text)
+    return 0

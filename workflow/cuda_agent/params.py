@@ -166,7 +166,8 @@ class Decontamination(Section):
 
     max_similarity: Fraction
     kernelbench: Path
-    minhash_permutations: Annotated[int, Field(ge=16, le=1024)]
+    minhash_permutations: Annotated[int, Field(ge=16, le=256)]
+    test_share: Fraction
 
 
 class CodegenPolicy(Section):

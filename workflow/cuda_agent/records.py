@@ -166,6 +166,21 @@ TASKS = schema(
     }
 )
 
+UINTS = pa.list_(pa.uint32())
+
+FINGERPRINTS = schema(
+    {
+        "name": (TEXT, "problem, as revision/level/problem"),
+        "scheme": (TEXT, "how it was made: those of another scheme must not be compared"),
+        "exact": (TEXT, "hash of the module's normal form"),
+        "structure": (TEXT, "hash of the model without names, sizes and other numbers"),
+        "sequence": (TEXT, "hash of the operators that the text calls, in order"),
+        "multiset": (TEXT, "hash of these operators without their order"),
+        "minhash": (UINTS, "MinHash signature of the structure's tokens in sequence"),
+        "subtrees": (UINTS, "hashes of the structure's subtrees, with repetitions"),
+    }
+)
+
 SUBMISSIONS = schema(
     {
         "task_id": (TEXT, "which task"),

@@ -1,0 +1,77 @@
+"""Hold a candidate's outputs against the reference's, in the parent, on memory that both children wrote to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+TOLERANCE = 1e-2  # published: |c - e| <= TOLERANCE + TOLERANCE |e|
+
+_CHUNK = 1 << 22  # values at a time, so that float64 copies stay small
+
+
+def _reals(tensor: torch.Tensor) -> torch.Tensor:
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).reshape(-1)
+
+
+def _chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    for start in range(0, tensors[0].numel(), _CHUNK):
+        yield tuple(t[start : start + _CHUNK].double() for t in tensors)
+
+
+def compare(
+    got: Sequence[torch.Tensor], eager: Sequence[torch.Tensor], exact: Sequence[torch.Tensor], *, scaled: bool
+) -> dict[str, Any]:
+    """Errors of all outputs together; for each figure the worst of the outputs.
+
+    Args:
+        got, eager, exact: outputs of the candidate, of the reference in its own precision, and in float64.
+        scaled: the tolerance's absolute part grows with the outputs where they are larger than 1.
+
+    Returns:
+        ``nonfinite``: values that are NaN or infinite where the exact one is not; ``max_error`` and ``rms_error``:
+        against ``exact``, over the root mean square of ``exact``; ``excess``: share of values outside the published
+        tolerance around ``eager``; ``mismatched``: share of other integers; and with the prefix ``eager_`` what the
+        reference itself shows against ``exact``.
+    """
+    worst: dict[str, Any] = dict.fromkeys(
+        [f"{who}{what}" for what in ("max_error", "rms_error", "excess", "mismatched") for who in ("", "eager_")], 0.0
+    )
+    worst["nonfinite"] = 0
+    for c, e, x in zip(got, eager, exact, strict=True):
+        found = _floats(c, e, x, scaled) if c.is_floating_point() or c.is_complex() else _integers(c, e, x)
+        for name, value in found.items():
+            worst[name] = worst[name] + value if name == "nonfinite" else max(worst[name], value)
+    return worst
+
+
+def _integers(got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> dict[str, float]:
+    n = max(got.numel(), 1)
+    return {
+        "mismatched": int((got != eager).sum()) / n,
+        "eager_mismatched": int((eager.double() != exact).sum()) / n,
+    }
+
+
+def _floats(got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scaled: bool) -> dict[str, float]:
+    c, e, x = _reals(got), _reals(eager), _reals(exact)
+    n = max(c.numel(), 1)
+    squares = sum(float((part**2).sum()) for (part,) in _chunks(x))
+    scale = max((squares / n) ** 0.5, 1e-30)
+    absolute = TOLERANCE * max(scale, 1.0) if scaled else TOLERANCE
+    sums = {"": 0.0, "eager_": 0.0}
+    out = {"nonfinite": 0, "max_error": 0.0, "eager_max_error": 0.0, "excess": 0, "eager_excess": 0}
+    for a, b, y in _chunks(c, e, x):
+        out["nonfinite"] += int((~torch.isfinite(a) & torch.isfinite(y)).sum())
+        for who, values, target in (("", a, b), ("eager_", b, y)):
+            error = (values - y).abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
+            sums[who] += float((error**2).sum())
+            out[f"{who}max_error"] = max(out[f"{who}max_error"], float(error.max()) / scale)
+            outside = ~((values - target).abs() <= absolute + TOLERANCE * target.abs())
+            out[f"{who}excess"] += int(outside.sum())
+    for who, value in sums.items():
+        out[f"{who}rms_error"] = (value / n) ** 0.5 / scale
+        out[f"{who}excess"] /= n
+    return out

@@ -1,5 +1,5 @@
 """Composition of operators into candidates: tasks that no filter has judged yet."""
 
-from cuda_agent.synthesis.compose import compose
+from cuda_agent.synthesis.candidates import compose
 
 __all__ = ["compose"]

@@ -51,13 +51,12 @@ def softmax(draft: Draft, op: Operator, rng: Random) -> None:
     draft.need(draft.shape[axis].size > 1, "an axis of one element")
     if two:
         call = f"{draft.attribute('softmax', 'nn.Softmax2d()')}(x)"
+    elif op.spelling == "module":
+        dim = draft.argument("dim", axis, "int")
+        call = f"{draft.attribute(snake(op.short), f'nn.{op.short}(dim={dim})')}(x)"
     else:
-        if op.spelling == "module":
-            dim = draft.argument("dim", axis, "int")
-            call = f"{draft.attribute(snake(op.short), f'nn.{op.short}(dim={dim})')}(x)"
-        else:
-            dim = draft.constant("dim", axis, "int")
-            call = f"{op.name.replace('torch.nn.functional.', 'F.')}(x, dim={dim})"
+        dim = draft.constant("dim", axis, "int")
+        call = f"{op.name.replace('torch.nn.functional.', 'F.')}(x, dim={dim})"
     name = snake(op.short).replace("_", " ").replace("2d", "")
     phrase = f"{name} over dimension {axis}"
     draft.step(call, op.name, phrase, draft.shape, Traits(nonnegative=not log, bounded=True, tiny=not log))

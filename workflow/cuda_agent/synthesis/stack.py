@@ -34,7 +34,7 @@ def source_of(mix: Mapping[str, float], index: int) -> tuple[str, int]:
     counts: Counter[str] = Counter()
     name = names[0]
     for i in range(index + 1):
-        name = max(names, key=lambda n: mix[n] / total * (i + 1) - counts[n])  # noqa: B023
+        name = max(names, key=lambda n: mix[n] / total * (i + 1) - counts[n])
         counts[name] += 1
     return name, counts[name] - 1
 

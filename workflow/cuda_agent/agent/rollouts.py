@@ -13,7 +13,7 @@ from typing import Any
 
 from cuda_agent import provenance, workspace
 from cuda_agent.agent.loop import Conversation, Loop
-from cuda_agent.agent.policies import make_policy
+from cuda_agent.agent.policies import input_hash, make_policy
 from cuda_agent.agent.prompt import opening
 from cuda_agent.agent.tools import schemas
 from cuda_agent.agent.tools.client import Tools
@@ -29,6 +29,7 @@ class _Job:
         self.policy_name, self.policy_params = policy_name, policy_params
         self.rollouts, self.sandbox = rollouts_params, sandbox_params
         self.device = "cuda" if rollouts_params.backend == "cuda" else "cpu"
+        self.input_hash = input_hash(policy_params)
         self.stop = threading.Event()
         self.machine = provenance.hardware(self.device) | {
             "isolation": check_isolation(sandbox_params),
@@ -41,6 +42,7 @@ class _Job:
             task["code"],
             self.policy_name,
             self.policy_params.model_dump(mode="json"),
+            self.input_hash,
             self.rollouts.model_dump(mode="json", exclude={"policies", "tasks"}),
             self.sandbox.model_dump(mode="json"),
             self.machine["code_hash"],

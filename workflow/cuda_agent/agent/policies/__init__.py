@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 from cuda_agent.agent.policies.base import Completion, ContextFull, Policy, PolicyError
 
-__all__ = ["Completion", "ContextFull", "Policy", "PolicyError", "make_policy"]
+__all__ = ["Completion", "ContextFull", "Policy", "PolicyError", "input_hash", "make_policy"]
+
+
+def input_hash(params: Any) -> str:
+    """Hash of the file that a policy's answers are read from; empty for a policy that reads none."""
+    if params.kind != "replay" or not Path(params.trajectories).exists():
+        return ""
+    return hashlib.sha256(Path(params.trajectories).read_bytes()).hexdigest()
 
 
 def make_policy(name: str, params: Any, task_id: str = "") -> Policy:

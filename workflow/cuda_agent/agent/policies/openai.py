@@ -64,7 +64,8 @@ class OpenAIPolicy:
                 self._limit = "max_completion_tokens"  # the newer name; most servers know only the older
                 response = self._ask(messages, tools)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            kind = ContextFull if any(text in str(error).lower() for text in _CONTEXT) else PolicyError
+            said = f"{error.code} {error}".lower()
+            kind = ContextFull if any(text in said for text in _CONTEXT) else PolicyError
             raise kind(f"{where} refused the conversation: {error}") from None
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise MachineError(f"{where} refused: {error}; check base_url, model and api_key_env") from None

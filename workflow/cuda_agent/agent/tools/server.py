@@ -6,7 +6,6 @@ It reads requests as JSON lines ``{"id", "tool", "arguments", "timeout_s"}`` and
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -23,10 +22,13 @@ WORKSPACE = "/tmp/workspace"  # what the model sees: the same on every machine
 
 def _named(folder: str) -> str:
     """A name for the workspace folder that does not depend on the machine, where one can be made."""
-    with contextlib.suppress(OSError):
-        Path(WORKSPACE).symlink_to(folder)
+    if Path(WORKSPACE).resolve() == Path(folder):
         return WORKSPACE
-    return folder
+    try:
+        Path(WORKSPACE).symlink_to(folder)
+    except OSError:
+        return folder
+    return WORKSPACE
 
 
 class Server:
@@ -75,6 +77,7 @@ class Server:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Carry out one request; a failure of any kind is an answer too."""
         try:
+            _named(self.real)  # a command may have removed it
             text, failed = self._call(request["tool"], request["arguments"], request["timeout_s"])
         except ToolError as error:
             text, failed = f"Error: {error}", True

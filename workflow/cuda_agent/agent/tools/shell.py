@@ -17,7 +17,7 @@ from typing import Any
 from .text import Tail, ToolError, cut
 
 # A trap, as `exit` in the command must not keep the working directory from being noted.
-_SCRIPT = """trap 'pwd >{note}' EXIT; eval "$1\""""
+_SCRIPT = """trap 'pwd >{note} 2>/dev/null' EXIT; eval "$1\""""
 _MAX_BACKGROUND = 16
 
 
@@ -111,6 +111,7 @@ class Shells:
             self.folder = self.home
         if background:
             return self._start(command), False
+        Path(self._note).parent.mkdir(exist_ok=True)
         Path(self._note).unlink(missing_ok=True)
         shell = _Started(command, self.folder, self._note)
         in_time = shell.wait(time.monotonic() + timeout_s)

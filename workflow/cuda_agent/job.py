@@ -42,7 +42,7 @@ class Job:
     def __init__(self, snakemake: Any, log: TextIO) -> None:
         self._snakemake, self._log = snakemake, log
 
-    def progress(self, what: str, total: int) -> Progress:
+    def progress(self, what: str, total: int | None = None) -> Progress:
         """Progress on the terminal and in the log."""
         return Progress(what, total, stream=_Both(self._log))  # type: ignore[arg-type]
 

@@ -12,11 +12,11 @@ class Progress:
 
     Args:
         what: name of the work, shown first.
-        total: how many items there are.
+        total: how many items there are; None if that shows only on the way.
         every_s: seconds between two lines where there is no terminal.
     """
 
-    def __init__(self, what: str, total: int, stream: TextIO | None = None, every_s: float = 15.0) -> None:
+    def __init__(self, what: str, total: int | None, stream: TextIO | None = None, every_s: float = 15.0) -> None:
         self.what, self.total, self.every_s = what, total, every_s
         self.stream = stream or sys.stderr
         self.done = self.resumed = 0
@@ -28,18 +28,21 @@ class Progress:
         self.resumed += resumed
         now = time.monotonic()
         live = self.stream.isatty()
-        if not live and now - self._last < self.every_s and self.done < self.total:
+        last = self.done == self.total
+        if not live and now - self._last < self.every_s and not last:
             return
         self._last = now
         fresh = self.done - self.resumed
         rate = fresh / max(now - self._start, 1e-9)
-        left = (self.total - self.done) / rate if rate > 0 else 0.0
-        text = f"{self.what}: {self.done}/{self.total}"
+        text = f"{self.what}: {self.done}" + (f"/{self.total}" if self.total else "")
         if self.resumed:
             text += f" ({self.resumed} resumed)"
-        text = f"{text}, {60 * rate:.1f} a minute, {left:.0f} s left {message}".rstrip()
+        text += f", {60 * rate:.1f} a minute"
+        if self.total and rate > 0:
+            text += f", {(self.total - self.done) / rate:.0f} s left"
+        text = f"{text} {message}".rstrip()
         if live:
-            self.stream.write("\r\x1b[2K" + text + ("\n" if self.done >= self.total else ""))
+            self.stream.write("\r\x1b[2K" + text + ("\n" if last else ""))
         else:
             self.stream.write(text + "\n")
         self.stream.flush()

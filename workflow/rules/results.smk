@@ -34,7 +34,7 @@ rule verdicts:
         "work/<run>/logs/verdicts.log",
     params:
         results=section("results"),
-        code=code("cuda_agent.judge.verdict"),
+        code=code("cuda_agent.judge.verdicts"),
     script:
         "../scripts/verdicts.py"
 

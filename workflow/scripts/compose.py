@@ -7,7 +7,6 @@ with job.running(snakemake) as this, this.journal() as journal:
     rows = synthesis.compose(
         records.read(snakemake.input.operators, records.OPERATORS),
         section,
-        params.Sandbox.model_validate_json(snakemake.params.sandbox),
         seed=snakemake.params.seed,
         indices=this.shard(list(range(section.candidates))),
     )

@@ -8,6 +8,6 @@ with job.running(snakemake) as this, this.journal() as journal:
         params.Sandbox.model_validate_json(snakemake.params.sandbox),
         workers=snakemake.threads,
         journal=journal,
-        progress=this.progress,
+        progress=this.progress("operators"),
     )
     records.write(snakemake.output[0], rows, records.OPERATORS)

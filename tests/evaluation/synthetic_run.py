@@ -60,7 +60,9 @@ def make(*, candidates=96, tasks=48, judged=24, passing=0.7, policies=("codegen"
             row(records.OBSERVATIONS, candidate_id=name, status="ok", stage="time", ops=ops, eager_ms=eager, **hardware)
         )
         if i >= tasks:
-            rule = rng.choice(["time_window", "time_window", "deterministic", "input_sensitive", "compiles", "random"])
+            rule = rng.choice(
+                ["time_window", "time_window", "repeatable", "distinguishable", "runs_compiled", "no_random"]
+            )
             target = "rejections"
             if rng.random() < 0.2:
                 rule, target = rng.choice(["duplicate", "kernelbench"]), "contaminated"
@@ -114,9 +116,12 @@ def _judge(rows, task, policy, *, rng, passing, hardware):
     )
     rows["trajectories"].append(
         submission
+        | usage
         | {
-            "turns": turns,
-            "usage": usage,
+            "usage": [{"prompt_tokens": 900, "completion_tokens": 120}] * turns,
+            "error": "",
+            "calls": [{"name": "Bash", "ok": True}],
+            "measured": {"wall_s": turns * 3.5},
             "messages": [
                 {"role": "system", "content": "You write kernels."},
                 {"role": "user", "content": "Make model.py faster."},

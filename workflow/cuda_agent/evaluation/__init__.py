@@ -6,9 +6,10 @@ load_run(root, run)                          -> every artefact of a run, as rows
 execute_notebook(source, out, parameters)    -> the executed notebook, same bytes for same inputs
 """
 
-from cuda_agent.evaluation.artefacts import load_run, read
+from cuda_agent.evaluation import dataset
+from cuda_agent.evaluation.artefacts import find, load_run, read
 from cuda_agent.evaluation.metrics import metrics, passed
 from cuda_agent.evaluation.notebook import execute_notebook
 from cuda_agent.evaluation.tables import TABLES, tables
 
-__all__ = ["TABLES", "execute_notebook", "load_run", "metrics", "passed", "read", "tables"]
+__all__ = ["TABLES", "dataset", "execute_notebook", "find", "load_run", "metrics", "passed", "read", "tables"]

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from cuda_agent import filtering
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.records import Row
 
@@ -17,17 +18,15 @@ def funnel(rows: Rows) -> list[dict[str, Any]]:
     """How many candidates each rule dropped, and how many were left.
 
     Returns:
-        A list of ``{"step", "rule", "dropped", "left"}``: first ``synthesis`` with all candidates, then the rules of
-        ``filter`` and of ``decontaminate``, most drops first, then ``tasks``. A rule that dropped nothing left no
-        record and has no row. Each candidate counts once, under the rule that it failed first.
+        A list of ``{"step", "rule", "dropped", "left"}``: first ``synthesis`` with all candidates, then every rule of
+        ``filter`` and ``decontaminate`` in the order in which they are applied, then ``tasks``. Each candidate counts
+        once, under the rule that it failed first.
     """
-    left = len(rows["candidates"])
-    out = [{"step": "synthesis", "rule": "candidates", "dropped": 0, "left": left}]
-    for step, name in (("filter", "rejections"), ("decontaminate", "contaminated")):
-        counts = Counter(r["rule"] for r in rows[name])
-        for rule, dropped in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-            left -= dropped
-            out.append({"step": step, "rule": rule, "dropped": dropped, "left": left})
+    total = len(rows["candidates"])
+    out = [{"step": "synthesis", "rule": "candidates", "dropped": 0, "left": total}]
+    for row in filtering.funnel(total, rows["rejections"], rows["contaminated"]):
+        step = "filter" if row["rule"] in filtering.RULES else "decontaminate"
+        out.append({"step": step, "rule": row["rule"], "dropped": row["dropped"], "left": row["left"]})
     out.append({"step": "tasks", "rule": "tasks", "dropped": 0, "left": len(rows["tasks"])})
     return out
 

@@ -47,8 +47,9 @@ def bootstrap(
         return None, None
     point = float(statistic(x))
     draws = np.sort(statistic(x[rng.integers(0, n, size=(samples, n))]))
-    # Half of the ties count as below: resamples of a discrete statistic often equal the point itself.
-    below = (np.count_nonzero(draws < point) + 0.5 * np.count_nonzero(draws == point)) / samples
+    # Half of the ties count as below: resamples of a few values often give the point itself, up to rounding.
+    ties = np.isclose(draws, point, rtol=1e-9, atol=0)
+    below = (np.count_nonzero(draws[~ties] < point) + 0.5 * np.count_nonzero(ties)) / samples
     bias = NORMAL.inv_cdf(min(max(below, 0.5 / samples), 1 - 0.5 / samples))
     without = statistic(np.stack([np.delete(x, i) for i in range(n)]))
     centred = without.mean() - without

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 PACKAGES = Path(__file__).parents[2]
+ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours in tracebacks
 
 
 class NotebookError(RuntimeError):
@@ -43,6 +46,7 @@ def execute_notebook(
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
 
     class ThisPython(KernelSpecManager):
@@ -50,27 +54,42 @@ def execute_notebook(
             argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
-    notebook = nbformat.read(source, as_version=4)
-    if not any("parameters" in c.metadata.get("tags", []) for c in notebook.cells):
+    async def run(client: NotebookClient, manager: AsyncKernelManager, environment: dict[str, str]) -> None:
+        try:
+            await client.async_execute(env=environment)
+        finally:
+            if manager.has_kernel:
+                await manager.shutdown_kernel(now=True)
+
+    notebook = load_notebook_node(str(source))
+    if not any("parameters" in c.metadata.tags for c in notebook.cells):
         raise NotebookError(f"{source}: no cell is tagged 'parameters'")
     notebook = parameterize_notebook(notebook, dict(parameters), kernel_name="python3", language="python")
-    client = NotebookClient(
-        notebook,
-        km=AsyncKernelManager(kernel_spec_manager=ThisPython(), kernel_name="python3"),
-        timeout=timeout_s,
-        resources={"metadata": {"path": str(folder)}},
-        record_timing=False,
-    )
     inherited = os.environ.get("PYTHONPATH")
-    environment = os.environ | {
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join([str(PACKAGES), *([inherited] if inherited else [])]),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
-    try:
-        asyncio.run(client.async_execute(env=environment))
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        raise NotebookError(f"{source}: {error}") from None
+    with tempfile.TemporaryDirectory() as private:
+        # Sockets in a private folder instead of TCP ports, and none of the user's IPython start-up files.
+        manager = AsyncKernelManager(
+            kernel_spec_manager=ThisPython(),
+            kernel_name="python3",
+            transport="ipc",
+            connection_file=str(Path(private) / "kernel.json"),
+        )
+        client = NotebookClient(
+            notebook,
+            km=manager,
+            timeout=timeout_s,
+            resources={"metadata": {"path": str(folder)}},
+            record_timing=False,
+        )
+        environment = os.environ | {
+            "IPYTHONDIR": private,
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join([str(PACKAGES), *([inherited] if inherited else [])]),
+        }
+        try:
+            asyncio.run(run(client, manager, environment))
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            raise NotebookError(f"{source}: {ANSI.sub('', str(error))}") from None
     _strip(notebook)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, out)

@@ -17,7 +17,7 @@ def funnel(rows: Rows, params: Params) -> bytes:
     if not steps[0]["left"]:
         return _styled_no_data("no candidates")
     with style.styled():
-        fig, (ax,) = style.figure(0.95 + 0.25 * len(steps))
+        fig, (ax,) = style.figure(0.95 + 0.22 * len(steps))
         colours = {"synthesis": style.FAINT, "filter": style.BLUE, "decontaminate": style.ORANGE, "tasks": style.GREEN}
         total = steps[0]["left"]
         for y, step in enumerate(steps):

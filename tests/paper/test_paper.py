@@ -1,0 +1,110 @@
+import csv
+import re
+from pathlib import Path
+
+import pytest
+import synthetic_run
+from cuda_agent import evaluation, paper, params, records
+from cuda_agent.figures import FIGURES
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "paper"
+CASES = {
+    "few": {},
+    "none_passed": {"passing": 0},
+    "nothing": {"candidates": 0},
+    "gpu": {"device": "cuda", "policies": ("codegen", "openai")},
+}
+
+
+def table(name):
+    return list(csv.DictReader((PAPER / name).open()))
+
+
+def numbers_of(rows, settings, metrics=None):
+    metrics = metrics or evaluation.metrics(rows["verdicts"], rows["tasks"], settings.results, settings.seed)
+    return paper.numbers(rows, metrics, settings, table("published_table1.csv"), table("published_facts.csv"))
+
+
+def lay_out(folder, rows, settings):
+    metrics = evaluation.metrics(rows["verdicts"], rows["tasks"], settings.results, settings.seed)
+    (folder / "tables").mkdir()
+    (folder / "figures").mkdir()
+    for name, text in evaluation.tables(rows, metrics, table("published_table1.csv")).items():
+        (folder / "tables" / f"{name}.csv").write_text(text)
+    for name, draw in FIGURES.items():
+        (folder / "figures" / f"{name}.svg").write_bytes(draw(rows, settings))
+    records.write_json(folder / "numbers.json", numbers_of(rows, settings, metrics))
+
+
+def build(folder, out, source=PAPER):
+    paper.compile_paper(source, folder / "numbers.json", folder / "tables", folder / "figures", folder / out)
+    return (folder / out).read_bytes()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_paper_of_any_run_compiles_to_the_same_bytes(case, tmp_path):
+    settings = params.load(ROOT, "h200" if case == "gpu" else "laptop")
+    lay_out(tmp_path, synthetic_run.make(**CASES[case]), settings)
+    pdf = build(tmp_path, "paper.pdf")
+    assert pdf.startswith(b"%PDF")
+    assert pdf == build(tmp_path, "again.pdf")
+    assert b"CreationDate" not in pdf
+
+
+def test_a_number_that_is_not_there_stops_the_paper_and_is_named(tmp_path, rows, parameters):
+    lay_out(tmp_path, rows, parameters)
+    numbers = numbers_of(rows, parameters)
+    del numbers["tasks.eager_ms.median"]
+    records.write_json(tmp_path / "numbers.json", numbers)
+    with pytest.raises(paper.PaperError, match=r"tasks\.eager_ms\.median"):
+        build(tmp_path, "paper.pdf")
+    assert not (tmp_path / "paper.pdf").exists()
+
+
+def test_numbers_say_where_they_come_from(rows, parameters):
+    numbers = numbers_of(rows, parameters)
+    for key, entry in numbers.items():
+        assert {"value", "unit", "source", "n"} <= set(entry), key
+        assert entry["source"], key
+        assert entry["source"].startswith("published: arXiv") == key.startswith("published."), key
+    assert numbers["candidates"]["value"] == len(rows["candidates"])
+    assert numbers["policy.codegen.pass_rate"]["n"] == 24
+    assert numbers["published.cuda_agent.all.speedup_compile"]["value"] == 2.11
+    assert not [k for k in numbers if "llm" in k or k.startswith("params.execution")]
+
+
+def prose(text):
+    """The paper's text without code, raw text, references and comments."""
+    text = re.sub(r"//.*", "", text)
+    text = re.sub(r"`[^`]*`", "", text)
+    text = re.sub(r"#(let|set|show|import|counter)\b.*|@[a-z][\w-]*", "", text)
+    text = re.sub(r"#if [^\[{]*", "", text)
+    out, depth, i = [], 0, 0
+    while i < len(text):  # drop (...) with all that is nested in them, after a function's name
+        if depth == 0 and (call := re.match(r"#?[\w.-]*\(", text[i:])) and text[i] == "#":
+            depth, i = 1, i + call.end()
+        elif depth:
+            depth += {"(": 1, ")": -1}.get(text[i], 0)
+            i += 1
+        else:
+            out.append(text[i])
+            i += 1
+    return "".join(out)
+
+
+def test_no_number_is_typed_by_hand():
+    text = prose((PAPER / "paper.typ").read_text())
+    assert "Reinforcement learning of kernel writing" in text  # the filter above left the prose
+    allowed = {"Table 1 of CUDA Agent"}
+    for phrase in allowed:
+        assert phrase in text
+        text = text.replace(phrase, "")
+    assert re.findall(r".*\d.*", text) == []
+
+
+def test_every_reference_is_cited_and_every_citation_is_there():
+    keys = set(re.findall(r"^@\w+\{(\w+),", (PAPER / "refs.bib").read_text(), re.MULTILINE))
+    text = (PAPER / "paper.typ").read_text()
+    labels = set(re.findall(r"<([\w-]+)>", text))
+    assert set(re.findall(r"@([a-z][\w-]*)", text)) - labels == keys

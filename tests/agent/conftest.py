@@ -81,6 +81,9 @@ class Runs:
         base = self.settings.policies["openai"].model_dump()
         return params.OpenAIPolicy(**base | {"model": "m", "retries": 1, "timeout_s": 60} | changes)
 
+    def command(self, *argv, base_url=None):
+        return params.CommandPolicy(kind="command", argv=argv, base_url=base_url, api_key_env="MY_KEY")
+
     def __call__(self, policy, codes=(CODE,), workers=1, **limits):
         tasks = [{"task_id": f"t{i}", "code": code} for i, code in enumerate(codes)]
         rollouts = self.settings.rollouts.model_copy(update={"timeout_s": 120.0, "tool_timeout_s": 60.0} | limits)

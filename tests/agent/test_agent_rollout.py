@@ -139,7 +139,7 @@ def test_a_server_that_stays_away_stops_the_job_and_the_next_tries_again(runs):
 
 def test_a_command_is_a_policy(runs):
     script = "echo \"$1\" | grep -c model_new.py; echo '# by a command' > model_new.py"
-    policy = params.CommandPolicy(kind="command", argv=["sh", "-c", script, "agent", "{prompt}"])
+    policy = runs.command("sh", "-c", script, "agent", "{prompt}")
     (trajectory,), (submission,) = runs(policy)
     assert submission["status"] == "finished"
     assert json.loads(submission["files"])["model_new.py"] == "# by a command\n"
@@ -147,7 +147,7 @@ def test_a_command_is_a_policy(runs):
 
 
 def test_a_command_may_take_the_whole_rollout_but_not_more(runs):
-    policy = params.CommandPolicy(kind="command", argv=["sh", "-c", "echo '# x' > model_new.py; sleep 1000"])
+    policy = runs.command("sh", "-c", "echo '# x' > model_new.py; sleep 1000")
     _, (submission,) = runs(policy, timeout_s=1.5, tool_timeout_s=0.1)
     assert submission["status"] == "timeout"
     assert json.loads(submission["files"])["model_new.py"] == "# x\n"
@@ -155,11 +155,37 @@ def test_a_command_may_take_the_whole_rollout_but_not_more(runs):
 
 def test_a_command_that_is_not_there_is_the_machines_fault(runs):
     with pytest.raises(MachineError, match="no-such-agent cannot be started"):
-        runs(params.CommandPolicy(kind="command", argv=["no-such-agent"]))
+        runs(runs.command("no-such-agent"))
+
+
+def test_a_command_reaches_one_server_and_never_sees_its_key(runs, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "secret")
+    ask = (
+        "import json, sys, urllib.request as u; "
+        "r = u.Request(sys.argv[1] + '/chat/completions', json.dumps({'n': 1}).encode(), {'Authorization': 'mine'}); "
+        "open('model_new.py', 'w').write(json.load(u.urlopen(r))['choices'][0]['message']['content'])"
+    )
+    with serve([answer("# from the model")]) as server:
+        base_url = server.url
+        (trajectory,), (submission,) = runs(runs.command("python3", "-c", ask, "{base_url}", base_url=base_url))
+        assert server.requests == [{"n": 1}]
+        assert server.headers[0]["Authorization"] == "Bearer secret"
+        assert server.headers[0]["Host"] == base_url.split("/")[2]
+    assert json.loads(submission["files"])["model_new.py"] == "# from the model"
+    assert "secret" not in json.dumps(trajectory)
+
+
+def test_the_way_out_leads_to_no_other_server(runs):
+    forged = "printf 'GET @127.0.0.1:1/x HTTP/1.0\\r\\n\\r\\n' >&3; head -c 12 <&3"
+    script = f"exec 3<>/dev/tcp/127.0.0.1/8089; {forged}; echo '# x' > model_new.py"
+    with serve([answer("")]) as server:
+        (trajectory,), _ = runs(runs.command("bash", "-c", script, base_url=server.url))
+        assert server.requests == []
+    assert trajectory["messages"][3]["content"] == "HTTP/1.0 400"
 
 
 def test_tasks_are_taken_by_id_and_the_number_of_workers_changes_nothing(runs):
-    policy = params.CommandPolicy(kind="command", argv=["sh", "-c", "cp model.py model_new.py"])
+    policy = runs.command("sh", "-c", "cp model.py model_new.py")
     codes = [f"{CODE}# {i}\n" for i in range(4)]
     rows = [{k: v for k, v in s.items() if k != "wall_s"} for s in runs(policy, codes, workers=3, tasks=3)[1]]
     runs.journal.clear()

@@ -190,10 +190,12 @@ class ReplayPolicy(Section):
 
 
 class CommandPolicy(Section):
-    """An outside coding agent, started in the workspace."""
+    """An outside coding agent, started in the workspace; ``base_url`` is the one server that it can reach, if any."""
 
     kind: Literal["command"]
     argv: Annotated[list[str], Field(min_length=1)]
+    base_url: str | None
+    api_key_env: str
 
 
 Policy = Annotated[CodegenPolicy | OpenAIPolicy | ReplayPolicy | CommandPolicy, Field(discriminator="kind")]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent import provenance, workspace
+from cuda_agent.agent.gateway import gateway
 from cuda_agent.agent.loop import Conversation, Loop
 from cuda_agent.agent.policies import input_hash, make_policy
 from cuda_agent.agent.prompt import opening
@@ -66,7 +67,10 @@ class _Job:
             try:
                 workspace.create(folder, task["code"], self.rollouts.backend)
                 before = workspace.snapshot(folder)
-                with Tools(folder, self.device, self.sandbox, self.stop) as tools:
+                with (
+                    gateway(self.policy_params, folder),
+                    Tools(folder, self.device, self.sandbox, self.stop) as tools,
+                ):
                     messages = opening(folder, tools.shown_folder, self.rollouts.backend)
                     talk = Loop(policy, tools, self.rollouts, self.device, self.stop).run(messages)
                 files = workspace.snapshot(folder)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from . import relay
 from .files import Files
 from .find import glob, grep
 from .shell import Shells, bash
@@ -38,6 +39,7 @@ class Server:
         self.real = folder
         self.folder = _named(folder)
         os.environ["HOME"] = self.folder
+        relay.start(folder)
         self.files = Files(self.folder)
         self.shells = Shells(self.folder)
         self.todos: list[dict[str, Any]] = []

@@ -44,19 +44,20 @@ class _Started:
 
     def read(self) -> None:
         """Take what was printed so far."""
-        for _ in range(256):
-            try:
-                data = os.read(self.fd, 1 << 16)
-            except BlockingIOError:
-                return
-            if not data:
-                self._open = False
-                return
-            with self._lock:
+        with self._lock:
+            for _ in range(256):
+                if not self._open:
+                    return
+                try:
+                    data = os.read(self.fd, 1 << 16)
+                except BlockingIOError:
+                    return
+                self._open = bool(data)
                 self._output.add(data)
 
     def take(self) -> str:
         """What was printed and not taken yet."""
+        self.read()
         with self._lock:
             return self._output.take()
 
@@ -87,7 +88,9 @@ class _Started:
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait()
         assert self.process.stdout is not None
-        self.process.stdout.close()
+        with self._lock:
+            self._open = False
+            self.process.stdout.close()
         return code if code >= 0 else 128 - code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -103,7 +104,6 @@ _BY_TYPE = {
     "Union[float, int, number]": (0.5,),
     "str": ("mean",),
     "List[int]": ((-1,), (0, 1)),
-    "Optional[List[int]]": ((-1,),),
 }
 
 # Roles of tensor parameters that are no plain float input.
@@ -144,9 +144,19 @@ def _annotation(parameter: inspect.Parameter) -> str:
 
 
 def python_parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """Parameters of something written in Python. Raises ValueError, TypeError where there is no signature."""
+    """Parameters of something written in Python, of its first overload where the signature itself says nothing.
+
+    Raises:
+        ValueError, TypeError: there is no signature.
+    """
     found = []
-    for p in inspect.signature(function).parameters.values():
+    signature = inspect.signature(function)
+    overloads = typing.get_overloads(getattr(function, "__init__", function))
+    if overloads and all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        signature = inspect.signature(overloads[0])
+    for p in signature.parameters.values():
+        if p.name == "self" and overloads:
+            continue
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         found.append(Parameter(p.name, _annotation(p), p.default is p.empty, p.kind is not p.KEYWORD_ONLY))
@@ -174,11 +184,19 @@ def schemas(name: str) -> list[list[Parameter]]:
 def values(parameter: Parameter) -> tuple[Any, ...]:
     """Trial values for a required parameter that takes no tensor; empty if nothing is known."""
     known = _BY_NAME.get(parameter.name)
-    if known is not None and (parameter.type != "List[int]" or not isinstance(known[0], int)):
-        return known
-    if parameter.type == "List[int]" and known is not None:
-        return ((known[0],), *_BY_TYPE["List[int]"])
-    return _BY_TYPE.get(parameter.type.removeprefix("Optional[").removesuffix("]"), _BY_TYPE.get(parameter.type, ()))
+    listed = "list[int]" in parameter.type.lower()
+    if known is not None:
+        return tuple((v,) if listed and isinstance(v, int) else v for v in known)
+    if listed:
+        return _BY_TYPE["List[int]"]
+    return _BY_TYPE.get(parameter.type.removeprefix("Optional[").removesuffix("]"), ())
+
+
+def needed_after_all(parameters: list[Parameter]) -> list[Parameter]:
+    """Optional parameters for which a value is known: some operators refuse a call that leaves all of them out."""
+    return [
+        p for p in parameters if not p.required and not p.tensor and p.name in ("scale_factor", "output_size", "dim")
+    ]
 
 
 def combinations(parameters: list[Parameter], limit: int = 12) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,7 @@ SIZES = {
     "width": 8,
 }
 HEADS = 4
-_NAMES = {
+NAMES = {
     "hidden_size": (
         "hidden_size",
         "d_model",
@@ -82,7 +82,7 @@ Axes = tuple[str, ...]
 
 def size_of(name: str) -> int | None:
     """The trial size behind a name of a configuration or constructor."""
-    return next((SIZES[s] for s, names in _NAMES.items() if name in names), None)
+    return next((SIZES[s] for s, names in NAMES.items() if name in names), None)
 
 
 def _overrides(config_class: Any) -> dict[str, Any]:
@@ -264,6 +264,8 @@ def _try(name: str) -> dict[str, Any]:
             except Exception as error:  # it may refuse any shape
                 last = f"{type(error).__name__}: {error}".split("\n")[0][:200]
                 continue
+            if not all(bool(v.isfinite().all()) for v in outputs if v.is_floating_point()):
+                raise Excluded("gives NaN or infinite values for normal inputs")
             if found is None:
                 found = (axes, trial._check(call, plan), trial._digest(outputs), len(outputs))
             examples.append(

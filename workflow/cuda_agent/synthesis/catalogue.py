@@ -19,6 +19,7 @@ class Operator:
         same_as: operators with the same value compute the same thing, whatever they are called.
         words: what it does to ranges, see `cuda_agent.operators.behaviour`.
         recipe: how it was built and called.
+        same_shape: takes float32 of one shape and gives float32 of the same.
         spdx: licence of its source.
     """
 
@@ -28,6 +29,7 @@ class Operator:
     same_as: str
     words: frozenset[str]
     recipe: dict[str, Any]
+    same_shape: bool
     spdx: str
 
     @property
@@ -55,7 +57,15 @@ def read(rows: Iterable[dict[str, Any]]) -> list[Operator]:
                     recipe["same_as"],
                     frozenset(recipe["words"]),
                     recipe,
+                    _same_shape(json.loads(row["examples"])),
                     row["spdx"],
                 )
             )
     return sorted(found, key=lambda o: o.name)
+
+
+def _same_shape(examples: list[dict[str, Any]]) -> bool:
+    return any(
+        len(e["outputs"]) == 1 and all(i == e["outputs"][0] and i["dtype"] == "float32" for i in e["inputs"])
+        for e in examples
+    )

@@ -63,6 +63,13 @@ _NAMED: dict[str, tuple[str, Emit]] = {
     **{f"torch.nn.functional.{k}": ("loss", spatial.loss) for k in ("mse_loss", "l1_loss", "smooth_l1_loss")},
 }
 
+# Elementwise operators that are rarely part of a network, cost hundreds of instructions, or hardly change anything.
+_UNUSUAL = {
+    *("i0", "lgamma", "digamma", "mvlgamma", "erfinv", "acosh", "arccosh", "angle", "rad2deg", "deg2rad", "nextafter"),
+    *("copysign", "heaviside", "ldexp", "fmod", "remainder", "float_power", "pow", "xlogy", "igamma", "igammac"),
+    *("arctanh", "atanh", "logit", "acos", "arccos", "asin", "arcsin", "tan", "kl_div", "nan_to_num", "fmin", "fmax"),
+}
+
 # How often a family begins a task, and what follows it. About half of the pairs are chains of elementwise, row-wise
 # and normalising operators, which fuse into one pass over the memory; the rest put those after something heavier.
 FIRST = {
@@ -105,8 +112,10 @@ def family(op: Operator) -> tuple[str, Emit] | None:
     named = _NAMED.get(op.name)
     if named is not None or op.kind != "pointwise":
         return named
+    if op.short in _UNUSUAL or op.name.startswith("torch.special.") or op.spelling == "method" or not op.same_shape:
+        return None
     if op.tensors == 1:
         return "unary", pointwise.unary
-    if op.tensors == 2 and op.spelling == "function":
+    if op.tensors == 2 and op.spelling == "function" and not op.recipe["fixed"]:
         return "binary", pointwise.binary
     return None

@@ -25,7 +25,7 @@ _VARIED = {
 }
 
 _SIGNS = {"torch.add": "+", "torch.sub": "-", "torch.mul": "*", "torch.div": "/"}
-_POSITIVE_SECOND = {"torch.div", "torch.true_divide", "torch.pow", "torch.float_power", "torch.xlogy"}
+_POSITIVE_SECOND = {"torch.div", "torch.divide", "torch.true_divide"}
 
 
 def snake(name: str) -> str:
@@ -61,8 +61,10 @@ def unary(draft: Draft, op: Operator, rng: Random) -> None:
         nonnegative=b.NONNEGATIVE in op.words,
         bounded=b.BOUNDED in op.words or (draft.traits.bounded and b.GROWS not in op.words),
     )
-    varied = [p for p in op.recipe["scalars"] if p in _VARIED]
-    required = [p for p in varied if p in op.recipe["init"]]
+    needed = [*op.recipe["init"], *op.recipe["fixed"]]
+    draft.need(all(p in _VARIED for p in needed), "an argument that must be given is not known")
+    varied = [*needed, *(p for p in op.recipe["scalars"] if p in _VARIED and p not in needed)]
+    required = needed
     chosen = required + [p for p in varied if p not in required and rng.random() < 0.4]
     passed = []
     for parameter in chosen:

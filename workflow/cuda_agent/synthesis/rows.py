@@ -17,7 +17,8 @@ def reduction(draft: Draft, op: Operator, rng: Random) -> None:
     draft.need(draft.rank >= 2, "nothing to reduce")
     draft.need(not draft.traits.tiny or op.short in ("amax", "max"), "sums of a softmax are constant")
     draft.need(not draft.traits.standard or op.short in ("amax", "amin", "logsumexp"), "moments of a normal form")
-    draft.need(op.short != "prod", "products of many values vanish")
+    averaged = op.short in _SIGNED_REDUCTIONS and draft.traits.nonnegative
+    draft.need(not averaged, "a mean of many values of one sign hardly varies")
     axis = draft.channel_axis if rng.random() < 0.6 else -1
     keep = not draft.last or rng.random() < 0.5
     dim = draft.constant("dim", axis, "int")

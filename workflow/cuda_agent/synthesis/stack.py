@@ -17,7 +17,7 @@ from cuda_agent.synthesis.families import FIRST, NEXT, Emit, family
 
 Member = tuple[Operator, Emit]
 
-_FLOPS_PER_BYTE = 50  # of the largest tensor: keeps matrix products within the time that elementwise ones take
+FLOPS_PER_BYTE = 50  # of the largest tensor: keeps matrix products within the time that elementwise ones take
 _ATTEMPTS = 12  # layouts and sizes to try before operators are said not to fit
 _REDRAWS = 2000  # the same for a candidate, which has to keep within its size as well
 _FEATURES = (96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
@@ -37,6 +37,12 @@ def source_of(mix: Mapping[str, float], index: int) -> tuple[str, int]:
         name = max(names, key=lambda n: mix[n] / total * (i + 1) - counts[n])
         counts[name] += 1
     return name, counts[name] - 1
+
+
+def target_of(target_bytes: tuple[int, int], seed: int, index: int) -> int:
+    """Bytes that the largest tensor of a candidate should take: log-uniform between the ends."""
+    low, high = target_bytes
+    return int(low * (high / low) ** Random(f"{seed}/target/{index}").random())
 
 
 def _weighted(weights: Mapping[str, float], rng: Random) -> str:
@@ -151,7 +157,7 @@ class Stack:
         sizes = self._sizes(layout, elements, rng)
         try:
             one = self._emit(members, layout, [1, *sizes], Random(key))
-            batch = min(elements / one.largest, _FLOPS_PER_BYTE * target / max(one.flops, 1))
+            batch = min(elements / one.largest, FLOPS_PER_BYTE * target / max(one.flops, 1))
             if batch < 1:
                 return None
             return self._emit(members, layout, [_round(batch), *sizes], Random(key))
@@ -162,8 +168,7 @@ class Stack:
         """The rank-th candidate of a source ``torch#k``."""
         length = int(source.partition("#")[2])
         rng = Random(f"{self.seed}/candidate/{index}")
-        low, high = self.target_bytes
-        target = int(low * (high / low) ** rng.random())
+        target = target_of(self.target_bytes, self.seed, index)
         pattern, earlier = self._pattern(length, rank)
         chosen = self._nth(pattern, earlier)
         assert chosen is not None  # `_pattern` gives no pattern without members

@@ -13,6 +13,11 @@ OPS += ["torch.nn.functional.scaled_dot_product_attention", "torch.clamp"]
 VERSIONS = json.dumps(
     {"python": "3.11.9", "torch": "2.13.0+cpu", "compiler": "c++ 12.2", "cpu": "Example CPU", "cores": 8}
 )
+CHECK = {"check": "outputs", "changed": [], "nonfinite": 0, "mismatched": 0.0, "eager_mismatched": 0.0, "float64": True}
+CHECK |= {"rms_error": 1e-7, "eager_rms_error": 1e-7, "excess": 0.0, "eager_excess": 0.0}
+CHECKS = json.dumps([CHECK | {"max_error": 1e-6, "eager_max_error": 1e-6}])
+TIMES = json.dumps({"candidate": [1.0, 1.1, 1.0], "eager": [1.5, 1.6, 1.5], "compile": [1.2, 1.2, 1.3]})
+REASONS = ["no_submission (submission): ", "outputs (spread): 4.2% of the values differ", "build (build): error"]
 CODE = """import torch
 import torch.nn as nn
 
@@ -144,6 +149,10 @@ def _judge(rows, task, policy, *, rng, passing, hardware):
             policy=policy,
             status="ok",
             stage="time",
+            error="",
+            checks=CHECKS,
+            launched="{}",
+            times=TIMES,
             wall_s=9.0,
             **hardware,
         )
@@ -156,7 +165,13 @@ def _judge(rows, task, policy, *, rng, passing, hardware):
         compiled=passed or rng.random() < 0.5,
         correct=passed,
         compliant=True,
-        reasons=[] if passed else [rng.choice(["no_submission", "values_differ", "build"])],
+        reasons=[]
+        if passed
+        else [
+            rng.choice(
+                ["no_submission (submission): ", "outputs (spread): 4.2% of the values differ", "build (build): error"]
+            )
+        ],
         precision="float32" if passed else None,
         reward=-1,
     )

@@ -60,6 +60,22 @@ def test_thresholds_are_strict(parameters):
     assert m["faster_compile"]["value"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("no_submission (submission): ", "no_submission"),
+        ("build (build): kernels/a.cpp:3: error", "build"),
+        ("crashed (check): signal 11", "crashed (check)"),
+        ("outputs (spread): 12.00% of the values differ", "outputs"),
+        ("torch operator aten::relu", "torch operator"),
+        ("3 threads started in forward", "threads started in forward"),
+    ],
+)
+def test_reasons_are_counted_by_kind(parameters, reason, kind):
+    m = measure([verdict(0, correct=False, reasons=[reason])], parameters)["p"]
+    assert m["failures"] == {kind: 1}
+
+
 def test_nothing_right_is_no_number_rather_than_zero(parameters):
     m = measure([verdict(i, correct=False, reward=-1) for i in range(3)], parameters)["p"]
     assert m["pass_rate"]["value"] == 0

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -19,7 +20,7 @@ def notebook(path, *sources):
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory, rows, parameters):
+def repository(tmp_path_factory, rows):
     root = tmp_path_factory.mktemp("repository")
     for name, schema in artefacts.SCHEMAS.items():
         folder = root / "data" / "laptop" / ("codegen" if name in artefacts.OF_A_POLICY else "")
@@ -27,8 +28,9 @@ def repository(tmp_path_factory, rows, parameters):
             folder = root / "results" / "laptop"
         records.write(folder / f"{name}.parquet", rows[name], schema)
     records.write_jsonl(root / "data" / "laptop" / "codegen" / "trajectories.jsonl.zst", rows["trajectories"])
-    metrics = evaluation.metrics(rows["verdicts"], rows["tasks"], parameters.results, parameters.seed)
-    records.write_json(root / "results" / "laptop" / "metrics.json", metrics)
+    (root / "workflow" / "runs").mkdir(parents=True)
+    for name in ("params.yaml", "workflow/runs/laptop.yaml"):
+        shutil.copy(ROOT / name, root / name)
     return root
 
 

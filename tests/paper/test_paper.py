@@ -79,7 +79,7 @@ def prose(text):
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"`[^`]*`", "", text)
     text = re.sub(r"#(let|set|show|import|counter)\b.*|@[a-z][\w-]*", "", text)
-    text = re.sub(r"#if [^\[{]*", "", text)
+    text = re.sub(r"#if [^\[{]*|\bwritten\(.*", "", text)
     out, depth, i = [], 0, 0
     while i < len(text):  # drop (...) with all that is nested in them, after a function's name
         if depth == 0 and (call := re.match(r"#?[\w.-]*\(", text[i:])) and text[i] == "#":

@@ -8,8 +8,19 @@ execute_notebook(source, out, parameters)    -> the executed notebook, same byte
 
 from cuda_agent.evaluation import dataset
 from cuda_agent.evaluation.artefacts import find, load_run, read
-from cuda_agent.evaluation.metrics import metrics, passed
+from cuda_agent.evaluation.metrics import kind_of, metrics, passed
 from cuda_agent.evaluation.notebook import execute_notebook
 from cuda_agent.evaluation.tables import TABLES, tables
 
-__all__ = ["TABLES", "dataset", "execute_notebook", "find", "load_run", "metrics", "passed", "read", "tables"]
+__all__ = [
+    "TABLES",
+    "dataset",
+    "execute_notebook",
+    "find",
+    "kind_of",
+    "load_run",
+    "metrics",
+    "passed",
+    "read",
+    "tables",
+]

@@ -16,6 +16,7 @@ geometric mean speed-up
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -45,6 +46,24 @@ def speedup(verdict: Mapping[str, Any], baseline: str) -> float | None:
 def faster(ratio: float | None, margin: float) -> bool:
     """(t_base - t) / t_base > margin, for ratio = t_base / t."""
     return ratio is not None and 1 - 1 / ratio > margin
+
+
+def kind_of(reason: str) -> str:
+    """The kind of a verdict's reason, to count by: what was checked or what ended it, without names and figures."""
+    head = reason.partition(": ")[0]
+    name, _, where = head.partition(" (")
+    if name in ("no_submission", "build") or where.rstrip(")") not in ("load", "check", "time"):
+        head = name
+    for start in ("torch operator", "device kernel"):
+        if head.startswith(start):
+            return start
+    return re.sub(r"^\d+ ", "", head)[:60] or "unknown"
+
+
+def first_reason(verdict: Mapping[str, Any]) -> str:
+    """Kind of the most important reason why a kernel did not pass."""
+    reasons = verdict.get("reasons") or []
+    return kind_of(reasons[0]) if reasons else "unknown"
 
 
 def metrics(verdicts: Iterable[Row], tasks: Iterable[Row], results: Results, seed: int) -> dict[str, dict[str, Any]]:
@@ -110,9 +129,7 @@ def summary(verdicts: Sequence[Row], results: Results, seed: int, *names: str) -
         "mean_reward": average(rewards, intervals.mean, "reward"),
         "rewards": {str(r): c for r, c in sorted(Counter(rewards).items())},
         "precision": dict(sorted(Counter(v.get("precision") or "unknown" for v in verdicts if passed(v)).items())),
-        "failures": dict(
-            sorted(Counter((v.get("reasons") or ["unknown"])[0] for v in verdicts if not passed(v)).items())
-        ),
+        "failures": dict(sorted(Counter(first_reason(v) for v in verdicts if not passed(v)).items())),
     }
     for b in BASELINES:
         timed = [r for r in ratios[b] if r is not None]

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.evaluation.dataset import machine
-from cuda_agent.evaluation.metrics import BASELINES, passed, speedup
+from cuda_agent.evaluation.metrics import BASELINES, first_reason, passed, speedup
 from cuda_agent.figures import style
 from cuda_agent.params import Params
 from cuda_agent.records import Row
@@ -101,7 +101,7 @@ def rewards(rows: Rows, params: Params) -> bytes:
     }
     if not any(policies.values()):
         return _no_data("no rewards")
-    reasons = Counter((v.get("reasons") or ["unknown"])[0] for v in rows["verdicts"] if not passed(v))
+    reasons = Counter(first_reason(v) for v in rows["verdicts"] if not passed(v))
     with style.styled():
         fig, (left, right) = style.figure(2.6, 2, width_ratios=[1.2, 1])
         width = 0.8 / len(policies)

@@ -167,7 +167,8 @@ def judge(
             submission = item[0]
             rng = secrets.SystemRandom() if seed is None else random.Random(f"{seed}/{submission['task_id']}")
             task, secret = by_id[submission["task_id"]], rng.getrandbits(63)
-            judged = _tried(pool, task, json.loads(submission["files"]), (judging, backend, secret))
+            files = json.loads(submission["files"])
+            judged = judge_one(pool, task, files, judging=judging, backend=backend, seed=secret)
             who = {"task_id": submission["task_id"], "policy": submission["policy"]}
             return {**who, **judged, **hardware, "isolation": pool.isolation, "code_hash": code}
 
@@ -180,9 +181,17 @@ def judge(
     return rows
 
 
-def _tried(pool: Pool, task: Row, files: dict[str, str], how: tuple[Any, str, int]) -> Row:
-    """Judge a submission; again, if the machine fails."""
-    judging, backend, seed = how
+def judge_one(pool: Pool, task: Row, files: Mapping[str, str], *, judging: Any, backend: str, seed: int) -> Row:
+    """Judge one submission; again, if the machine fails.
+
+    Args:
+        task: row with ``code``, and ``bytes`` where it is known.
+        files: path in the workspace -> text.
+        seed: secret; everything random comes from it.
+
+    Returns:
+        The columns of a judgement that say what was found, and not on what and where.
+    """
     error = ""
     for _ in range(ATTEMPTS):
         try:

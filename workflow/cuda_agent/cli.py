@@ -1,0 +1,31 @@
+"""The command line: ``cuda-agent COMMAND ...``. Each command lives in a module of its part, imported when used."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+# Name -> (module, what it does). A module has `add_arguments(parser)` and `run(args)`, which returns the exit status.
+COMMANDS = {
+    "judge": ("cuda_agent.judge.command", "judge the kernel in a workspace"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="cuda-agent", description="Tasks, agents and a judge for GPU kernels.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, (module, summary) in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == chosen:
+            importlib.import_module(module).add_arguments(sub)
+    args = parser.parse_args(argv)
+    return importlib.import_module(COMMANDS[args.command][0]).run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

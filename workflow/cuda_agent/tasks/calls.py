@@ -148,7 +148,10 @@ class _Walk:
             attr = _own_attribute(node.iter)
             if attr is not None:
                 self.attribute(kind, attr)
-        for child in ast.iter_child_nodes(node):
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call):
+            children = children[1:] + children[:1]  # nn.ReLU()(conv(x)) runs conv first
+        for child in children:
             self.visit(child, kind)
         if isinstance(node, ast.BinOp):
             self._binary(node)

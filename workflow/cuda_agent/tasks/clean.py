@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cuda_agent.tasks import syntax
 
 CONTRACT = ("Model", "get_inputs", "get_init_inputs")
 _READ_ALL = {"modules", "children", "parameters", "named_modules", "named_children", "named_parameters", "_modules"}
 _READ_ALL |= {"buffers", "named_buffers", "state_dict", "apply", "__dict__"}
+_MODULE_METHODS = {"forward", "train", "eval", "to", "half", "float", "double", "cuda", "cpu", "load_state_dict"}
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -169,10 +170,23 @@ def _is_plain_base(base: ast.expr) -> bool:
     return isinstance(base, ast.Name) and (base.id == "torch.nn.Module" or not isinstance(base, syntax.Path))
 
 
+def _assigns_only(statement: ast.stmt, unread: Callable[[str], bool]) -> bool:
+    """Whether a statement does nothing but give an attribute of ``self`` that nothing reads a value."""
+    return (
+        isinstance(statement, ast.Assign)
+        and all(isinstance(t, ast.Attribute) and _is_self(t.value) and unread(t.attr) for t in statement.targets)
+        and _is_pure(statement.value)
+    )
+
+
 def _drop_unread_attributes(tree: ast.Module) -> bool:
-    """Drop ``self.x = ...`` whose ``x`` nothing reads, in classes that hand ``self`` to nobody."""
+    """Drop ``self.x = ...`` and methods that nothing reads, in classes that hand ``self`` to nobody."""
     read = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
     read |= {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+    def unread(name: str) -> bool:
+        return name not in read
+
     changed = False
     for kind in [n for n in tree.body if isinstance(n, ast.ClassDef)]:
         accesses = sum(isinstance(n, ast.Attribute) and _is_self(n.value) for n in ast.walk(kind))
@@ -180,20 +194,17 @@ def _drop_unread_attributes(tree: ast.Module) -> bool:
         if handed_on or read & _READ_ALL or not all(_is_plain_base(b) for b in kind.bases):
             continue
         for block in _own_blocks(kind):
-            kept = [
-                s
-                for s in block
-                if not (
-                    isinstance(s, ast.Assign)
-                    and all(
-                        isinstance(t, ast.Attribute) and _is_self(t.value) and t.attr not in read for t in s.targets
-                    )
-                    and _is_pure(s.value)
-                )
-            ]
+            kept = [s for s in block if not _assigns_only(s, unread)]
+            if block is kind.body:
+                kept = [s for s in kept if not (isinstance(s, _FUNCTIONS) and unread(s.name) and _is_extra(s.name))]
             changed |= len(kept) < len(block)
             block[:] = kept
     return changed
+
+
+def _is_extra(method: str) -> bool:
+    """Whether nobody outside calls a method of this name: it is neither private nor one of ``torch.nn.Module``."""
+    return not method.startswith("_") and method not in _MODULE_METHODS
 
 
 def _defined(statement: ast.stmt) -> str | None:

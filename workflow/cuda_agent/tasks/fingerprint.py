@@ -16,7 +16,7 @@ import numpy as np
 
 from cuda_agent.tasks.calls import called_operators, canonical_sequence
 from cuda_agent.tasks.clean import clean
-from cuda_agent.tasks.normal import normal_form
+from cuda_agent.tasks.normal import normal_form_of
 from cuda_agent.tasks.structure import model_only, structure, subtrees, tokens
 
 SHINGLE = 5  # tokens
@@ -85,8 +85,8 @@ def fingerprint(code: str, ops: Iterable[str] | None = None, permutations: int =
     Raises:
         SyntaxError: the text is not Python.
     """
-    normal = normal_form(code)
     tree = clean(code)
+    normal = normal_form_of(copy.deepcopy(tree))
     called = called_operators(model_only(copy.deepcopy(tree)))
     traced = canonical_sequence(ops or ())
     shape = structure(tree)
@@ -120,10 +120,22 @@ class Model(nn.Module):
     def __init__(self, n):
         super(Model, self).__init__()
         self.blocks = nn.ModuleList([Block(n) for _ in range(2)])
+        layers = [nn.Dropout(0.1)]
+        layers.append(nn.LayerNorm(n, eps=1e-6))
+        self.norm = nn.Sequential(*layers)
+        self.tail = self.make(n)
+        self.shift = nn.Parameter(torch.zeros(n))
+    def make(self, n):
+        return nn.Sequential(nn.Linear(n, n), nn.Tanh())
     def forward(self, x):
         for block in self.blocks:
             x = x + block(x)
-        return torch.logsumexp(x, dim=1).clamp(min=0.5)
+        rows, columns = x.shape
+        y = nn.SiLU()(self.norm(x).view(rows, columns)).mul_(-self.shift)
+        if columns > 4:
+            y @= x.transpose(0, 1) @ self.tail(x)
+        unused = torch.exp(y)
+        return torch.logsumexp(y, dim=1).clamp(min=0.5)
 def get_inputs():
     return [torch.randn(8, width)]
 def get_init_inputs():

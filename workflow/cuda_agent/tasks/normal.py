@@ -136,7 +136,11 @@ def normal_form(code: str) -> str:
     Raises:
         SyntaxError: the text is not Python.
     """
-    tree = clean(code)
+    return normal_form_of(clean(code))
+
+
+def normal_form_of(tree: ast.Module) -> str:
+    """The normal form of a cleaned task; changes the tree that it is given."""
     for kind in [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]:
         _order_methods(kind)
         _order_attributes(kind)

@@ -9,6 +9,7 @@ from cuda_agent.tasks import syntax
 from cuda_agent.tasks.clean import reachable
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NOT_STRUCTURE = {"ctx", "annotation", "returns", "type_params", "type_ignores", "type_comment", "kind"}
 _BUILTINS = {"super", "len", "range", "zip", "enumerate", "int", "float", "tuple", "list", "isinstance", "getattr"}
 
 
@@ -149,27 +150,24 @@ def structure(tree: ast.Module) -> ast.Module:
     return _Anonymous().visit(_Sizes().visit(model_only(tree)))
 
 
-def tokens(tree: ast.AST) -> list[str]:
-    """Kinds of nodes and the names in them, in order."""
-    found: list[str] = []
-
-    def walk(node: ast.AST) -> None:
-        found.append(type(node).__name__.lstrip("_"))
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, ast.AST):
-                if name not in ("ctx", "annotation", "returns"):
-                    walk(value)
-            elif isinstance(value, list):
-                if name not in ("type_params", "type_ignores"):
-                    for item in value:
-                        walk(item) if isinstance(item, ast.AST) else found.append(repr(item))
-            elif value is not None and name not in ("type_comment", "kind"):
-                found.append(str(value))
-
-    walk(tree)
+def _parts(node: ast.AST, subtrees: list[list[str]]) -> list[str]:
+    found = [type(node).__name__.lstrip("_")]
+    for name, value in ast.iter_fields(node):
+        if name in _NOT_STRUCTURE or value is None:
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            found += _parts(item, subtrees) if isinstance(item, ast.AST) else [str(item)]
+    subtrees.append(found)
     return found
 
 
-def subtrees(tree: ast.AST) -> list[tuple[str, ...]]:
-    """Token sequences of all subtrees that hold at least three tokens, the whole included."""
-    return [t for t in (tuple(tokens(node)) for node in ast.walk(tree)) if len(t) >= 3]
+def tokens(tree: ast.AST) -> list[str]:
+    """Kinds of nodes and the names in them, in order."""
+    return _parts(tree, [])
+
+
+def subtrees(tree: ast.AST) -> list[list[str]]:
+    """Tokens of all subtrees that hold at least three, the whole included."""
+    found: list[list[str]] = []
+    _parts(tree, found)
+    return [part for part in found if len(part) >= 3]

@@ -41,3 +41,16 @@ def environment(folder: str, device: str) -> dict[str, str]:
     else:
         out["CUDA_VISIBLE_DEVICES"] = ""
     return out
+
+
+def compiler_cache(folder: Path) -> dict[str, str]:
+    """Where the fork server keeps precompiled headers and the compiler's answers from one pool to the next.
+
+    Graphs are not kept: compiling one anew loads the parts of the compiler that children are to find loaded.
+    """
+    return {
+        "TMPDIR": str(folder),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+    }

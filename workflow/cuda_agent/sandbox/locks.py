@@ -14,20 +14,22 @@ from pathlib import Path
 _held = threading.local()
 
 
-def lock_folder() -> Path:
-    """Folder of this user's lock files: ``CUDA_AGENT_LOCKS``, or one in the machine's temporary folder.
+def user_folder(what: str) -> Path:
+    """A folder that all processes of this user share: ``CUDA_AGENT_{WHAT}``, or one in the machine's temporary folder.
+
+    Args:
+        what: ``locks``, or ``cache`` for what trusted code compiles before any other runs.
 
     Raises:
         PermissionError: the folder is somebody else's, or open to others.
     """
-    named = os.environ.get("CUDA_AGENT_LOCKS")
-    path = Path(named) if named else Path(tempfile.gettempdir()) / f"cuda-agent-locks-{os.getuid()}"
+    variable = f"CUDA_AGENT_{what.upper()}"
+    named = os.environ.get(variable)
+    path = Path(named) if named else Path(tempfile.gettempdir()) / f"cuda-agent-{what}-{os.getuid()}"
     path.mkdir(mode=0o700, parents=bool(named), exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise PermissionError(
-            f"{path} is not a folder of this user alone; remove it, or set CUDA_AGENT_LOCKS to one that is"
-        )
+        raise PermissionError(f"{path} is not a folder of this user alone; remove it, or set {variable} to one that is")
     return path
 
 
@@ -57,7 +59,7 @@ def device_lock(device: str, *, exclusive: bool) -> Iterator[None]:
         finally:
             held[device] = (mode, depth)
         return
-    folder = lock_folder()
+    folder = user_folder("locks")
     with (folder / f"{device}.lock").open("ab") as lock:
         with (folder / f"{device}.turnstile").open("ab") as turnstile:
             fcntl.flock(turnstile, fcntl.LOCK_EX)

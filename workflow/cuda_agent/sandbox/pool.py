@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cuda_agent.sandbox import isolation, jail
-from cuda_agent.sandbox.environment import environment
+from cuda_agent.sandbox.environment import compiler_cache, environment
 from cuda_agent.sandbox.limits import Limits, MachineError, Outcome
+from cuda_agent.sandbox.locks import user_folder
 from cuda_agent.sandbox.server import MAX_REQUEST
 from cuda_agent.sandbox.session import GPU_CHECK, Session
 
@@ -39,6 +40,7 @@ class _Server:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         variables = environment(str(folder), device) | {"PYTHONPATH": os.pathsep.join(import_path)}
+        variables |= compiler_cache(user_folder("cache"))
         argv = [sys.executable, "-P", "-m", "cuda_agent.sandbox.server", str(theirs.fileno()), device]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -216,7 +218,7 @@ class Pool:
         Raises:
             MachineError: it could not be forked, and not by a new server either.
         """
-        readable = (*jail.readable_folders(), *self._import_path)
+        readable = (*jail.readable_folders(), *self._import_path, str(user_folder("cache")))
         plan = jail.Plan(
             self._features,
             str(folder),

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,8 +31,10 @@ def preload(device: str) -> None:
     """
     import torch
     import torch._inductor.compile_fx
+    import tqdm
 
     torch.set_num_threads(1)
+    tqdm.tqdm.monitor_interval = 0  # the compiler's progress bars would start a thread
     if device == "cpu":
         with torch.no_grad():
             module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Softmax(-1)).eval()
@@ -53,6 +56,7 @@ def _spawn(request: dict[str, Any], descriptors: list[int]) -> int:
     def work() -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environment"])
+        _forget_folders(plan.folder)
         sizes = request["buffers"]
         buffers = {name: child.map_buffer(fd, size) for (name, size), fd in zip(sizes, shared, strict=True)}
         for fd in shared:
@@ -63,6 +67,15 @@ def _spawn(request: dict[str, Any], descriptors: list[int]) -> int:
     if pid == 0:
         jail.contain(plan, report, {channel, output, *shared}, work)
     return pid
+
+
+def _forget_folders(folder: str) -> None:
+    """Have a child write to its own folder what libraries would write where the server did."""
+    from torch._inductor import codecache
+
+    tempfile.tempdir = None
+    codecache._HEADER_DIR = os.path.join(folder, ".cache", "headers")  # noqa: PTH118
+    codecache._HEADER_LOCK_DIR = os.path.join(codecache._HEADER_DIR, "locks")  # noqa: PTH118
 
 
 def _end_orphans(known: set[int]) -> None:

@@ -5,6 +5,6 @@ comparison and the clock are the parent's. See ``docs/architecture.md``.
 """
 
 from cuda_agent.judge.judging import judge
-from cuda_agent.judge.verdicts import verdict, verdicts
+from cuda_agent.judge.rules import verdict, verdicts
 
 __all__ = ["judge", "verdict", "verdicts"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from cuda_agent import params, provenance, records, workspace
 from cuda_agent.judge.judging import judge_one
-from cuda_agent.judge.verdicts import verdict
+from cuda_agent.judge.rules import verdict
 from cuda_agent.sandbox import Pool
 
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2

@@ -17,7 +17,7 @@ from typing import Any
 from cuda_agent import provenance, records, workspace
 from cuda_agent.judge import compliance
 from cuda_agent.judge.checks import Candidate, Ended, Examination, Reference
-from cuda_agent.judge.verdicts import check_fails
+from cuda_agent.judge.rules import check_fails
 from cuda_agent.sandbox import Limits, MachineError, Pool, device_lock
 
 Row = dict[str, Any]

@@ -86,7 +86,7 @@ class Runs:
 
     def __call__(self, policy, codes=(CODE,), workers=1, **limits):
         tasks = [{"task_id": f"t{i}", "code": code} for i, code in enumerate(codes)]
-        rollouts = self.settings.rollouts.model_copy(update={"timeout_s": 120.0, "tool_timeout_s": 60.0} | limits)
+        rollouts = self.settings.rollouts.model_copy(update={"timeout_s": 900.0, "tool_timeout_s": 300.0} | limits)
         return roll_out(
             tasks,
             "p",

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from conftest import CODE, ROOT
-from cuda_agent import params, records
+from cuda_agent import params, provenance, records
 from cuda_agent.agent.policies.replay import ReplayMismatch
 from cuda_agent.sandbox import MachineError
 from scripted_server import answer, refusal, serve
@@ -220,3 +220,21 @@ def test_a_killed_job_goes_on_where_it_was(runs, tmp_path):
         assert len(server.requests) == 5
     assert [json.loads(s["files"])["model_new.py"] for s in submissions] == ["# x\n", "# y\n"]
     assert [resumed for _, resumed in runs.messages] == [True, False]
+
+
+def test_an_error_that_ends_the_job_ends_all_rollouts(runs, tmp_path):
+    with serve([answer("x")]) as server:
+        rows, _ = runs(runs.policy(base_url=server.url), codes=[CODE] * 2)
+    rows[0]["messages"][1]["content"] += "?"
+    hang = {"name": "Bash", "arguments": json.dumps({"command": "sleep 10000"})}
+    rows[1]["messages"][2]["tool_calls"] = [{"id": "a", "type": "function", "function": hang}]
+    records.write_jsonl(tmp_path / "t", rows)
+    replay = params.ReplayPolicy(kind="replay", trajectories=tmp_path / "t")
+    with pytest.raises(ReplayMismatch, match="task t0: message 1, a user message"):
+        runs(replay, codes=[CODE] * 2, workers=2, timeout_s=10_000.0, tool_timeout_s=10_000.0)
+
+
+def test_the_hash_of_the_code_covers_what_runs_in_the_sandbox():
+    covered = set(provenance.modules("cuda_agent.agent"))
+    inside = {f"cuda_agent.agent.tools.{name}" for name in ("server", "shell", "files", "find", "text", "relay")}
+    assert inside | {"cuda_agent.agent.policies.codegen", "cuda_agent.workspace.layout"} <= covered

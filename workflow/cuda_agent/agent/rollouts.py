@@ -26,10 +26,13 @@ _TRIES = 2  # of a rollout that the machine or a server spoils
 
 
 class _Job:
-    def __init__(self, policy_name: str, policy_params: Any, rollouts_params: Any, sandbox_params: Any) -> None:
+    def __init__(
+        self, policy_name: str, policy_params: Any, rollouts_params: Any, sandbox_params: Any, journal: Journal
+    ) -> None:
         self.policy_name, self.policy_params = policy_name, policy_params
         self.rollouts, self.sandbox = rollouts_params, sandbox_params
         self.device = "cuda" if rollouts_params.backend == "cuda" else "cpu"
+        self.journal = journal
         self.input_hash = input_hash(policy_params)
         self.stop = threading.Event()
         self.machine = provenance.hardware(self.device) | {
@@ -51,12 +54,13 @@ class _Job:
         )
 
     def rollout(self, task: Row) -> tuple[Row, Row]:
-        """One task, tried again if the machine is at fault."""
+        """One task, tried again if the machine is at fault, and kept if it was not."""
         for _ in range(_TRIES):
-            rows = self._once(task)
-            if rows[0]["status"] != "machine_error":
+            trajectory, submission = self._once(task)
+            if submission["status"] != "machine_error":
+                self.journal.put(self.key(task), {"trajectory": trajectory, "submission": submission})
                 break
-        return rows
+        return trajectory, submission
 
     def _once(self, task: Row) -> tuple[Row, Row]:
         policy = make_policy(self.policy_name, self.policy_params, task["task_id"])
@@ -145,7 +149,7 @@ def roll_out(
         ReplayMismatch: a replayed conversation departs from its recording.
         ParamsError: the policy's parameters lack something.
     """
-    job = _Job(policy_name, policy_params, rollouts_params, sandbox_params)
+    job = _Job(policy_name, policy_params, rollouts_params, sandbox_params, journal)
     chosen = sorted(tasks, key=lambda t: t["task_id"])[: rollouts_params.tasks]
     done: dict[str, tuple[Row, Row]] = {}
     todo = []
@@ -160,11 +164,9 @@ def roll_out(
     try:
         futures = {pool.submit(job.rollout, task): task for task in todo}
         for future in as_completed(futures):
-            task = futures[future]
-            trajectory, submission = done[task["task_id"]] = future.result()
-            if submission["status"] != "machine_error":
-                journal.put(job.key(task), {"trajectory": trajectory, "submission": submission})
-            progress(f"{task['task_id'][:8]} {submission['status']}")
+            task_id = futures[future]["task_id"]
+            done[task_id] = future.result()
+            progress(f"{task_id[:8]} {done[task_id][1]['status']}")
     except BaseException:
         job.stop.set()
         raise

@@ -8,7 +8,6 @@ import re
 import selectors
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -17,23 +16,25 @@ from typing import Any
 from .text import Tail, ToolError, cut
 
 # A trap, as `exit` in the command must not keep the working directory from being noted.
-_SCRIPT = """trap 'pwd >{note} 2>/dev/null' EXIT; eval "$1\""""
+_SCRIPT = """trap 'pwd >&{note}' EXIT; eval "$1\""""
 _MAX_BACKGROUND = 16
 
 
 class _Started:
     """A shell that runs a command, in a session of its own."""
 
-    def __init__(self, command: str, folder: str, note: str) -> None:
+    def __init__(self, command: str, folder: str) -> None:
         env = os.environ | {"PWD": folder}
+        self._note = os.memfd_create("folder", 0)
         self.process = subprocess.Popen(
-            ["bash", "-c", _SCRIPT.format(note=note), "bash", command],
+            ["bash", "-c", _SCRIPT.format(note=self._note), "bash", command],
             cwd=folder,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=[self._note],
         )
         assert self.process.stdout is not None
         self.fd = self.process.stdout.fileno()
@@ -82,8 +83,8 @@ class _Started:
             finally:
                 os.close(pidfd)
 
-    def end(self) -> int:
-        """End what the shell left running; its exit status, as bash counts."""
+    def end(self) -> tuple[int, str]:
+        """End what the shell left running; its exit status as bash counts, and its last folder, empty if unknown."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait()
@@ -91,7 +92,9 @@ class _Started:
         with self._lock:
             self._open = False
             self.process.stdout.close()
-        return code if code >= 0 else 128 - code
+        folder = os.pread(self._note, 4096, 0).decode(errors="replace").strip()
+        os.close(self._note)
+        return code if code >= 0 else 128 - code, folder
 
 
 class Shells:
@@ -106,21 +109,20 @@ class Shells:
         self._background: dict[str, _Started] = {}
         self._ended: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._note = str(Path(tempfile.mkdtemp(prefix="shell-")) / "folder")
 
     def run(self, command: str, timeout_s: float, background: bool) -> tuple[str, bool]:
         """Run a command; its output, and whether it failed."""
-        if not Path(self.folder).is_dir():
-            self.folder = self.home
+        try:
+            there = Path(self.folder).is_dir()
+        except (OSError, ValueError):  # e.g. a NUL in what passed itself off as the folder
+            there = False
+        self.folder = self.folder if there else self.home
         if background:
             return self._start(command), False
-        Path(self._note).parent.mkdir(exist_ok=True)
-        Path(self._note).unlink(missing_ok=True)
-        shell = _Started(command, self.folder, self._note)
+        shell = _Started(command, self.folder)
         in_time = shell.wait(time.monotonic() + timeout_s)
-        code = shell.end()
-        with contextlib.suppress(OSError, ValueError):
-            self.folder = Path(self._note).read_text()[:4096].strip() or self.folder
+        code, folder = shell.end()
+        self.folder = folder or self.folder
         text = shell.take().rstrip()
         if not in_time:
             return f"{text}\nThe command was ended after {timeout_s:g} s (time limit).".lstrip(), True
@@ -133,14 +135,14 @@ class Shells:
             if len(self._background) - len(self._ended) >= _MAX_BACKGROUND:
                 raise ToolError(f"{_MAX_BACKGROUND} commands run in the background already; end one with KillBash")
             name = f"bash_{len(self._background) + 1}"
-            shell = self._background[name] = _Started(command, self.folder, "/dev/null")
+            shell = self._background[name] = _Started(command, self.folder)
         threading.Thread(target=self._follow, args=(name, shell), daemon=True).start()
         return f"Started in the background as {name}; BashOutput shows its output, KillBash ends it."
 
     def _follow(self, name: str, shell: _Started) -> None:
         while not shell.wait(time.monotonic() + 3600):
             pass
-        code = shell.end()
+        code, _ = shell.end()
         with self._lock:
             self._ended[name] = code
 

@@ -16,7 +16,7 @@ LAYERS = [
     {"operators", "synthesis", "observation", "filtering", "decontamination", "workspace", "judge"},
     {"agent"},
     {"evaluation", "export", "figures", "paper"},
-    {"job", "pipeline", "pinning", "readme"},
+    {"job", "pipeline", "pinning", "pulling", "readme"},
     {"cli"},
 ]
 WITHIN = {

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 # Name -> (module, what it does). A module has `add_arguments(parser)` and `run(args)`, which returns the exit status.
 COMMANDS = {
+    "workspace": ("cuda_agent.workspace.command", "lay out a workspace with one task in it"),
     "judge": ("cuda_agent.judge.command", "judge the kernel in a workspace"),
+    "export": ("cuda_agent.export.command", "write a run's dataset or trajectories in the formats that trainers read"),
+    "fingerprint-kernelbench": ("cuda_agent.decontamination.kernelbench", "fingerprint a checkout of KernelBench"),
+    "pin": ("cuda_agent.pinning", "keep a run's measured artefacts in git"),
+    "pull": ("cuda_agent.pulling", "fetch published runs, so that Snakemake and DVC have nothing left to do"),
+    "dvc-yaml": ("cuda_agent.pipeline", "write dvc.yaml from the rules"),
+    "readme": ("cuda_agent.readme", "write the README's table of results from the artefacts"),
 }
 
 

@@ -1,0 +1,66 @@
+"""Fetch a published run's artefacts from the DVC remote, so that neither tool has anything left to do."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+
+class PullError(RuntimeError):
+    """The artefacts cannot be fetched, or the workspace is not what was published. Says what to do."""
+
+
+def pull(root: Path, runs: list[str]) -> None:
+    """``dvc pull``; then, if the workspace equals what is published, tell Snakemake that all of it is up to date.
+
+    Args:
+        root: the repository.
+        runs: which runs to fetch.
+
+    Raises:
+        PullError: the remote lacks files, or the workspace differs from what is published: Snakemake is told nothing,
+            since that would hide stale files.
+    """
+    targets = [f"results@{run}" for run in runs]
+    if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
+        raise PullError("dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote")
+    status = ["dvc", "status", "--with-deps", *targets]
+    done = subprocess.run(status, cwd=root, check=False, capture_output=True, text=True)
+    if done.returncode or "up to date" not in done.stdout:
+        raise PullError(
+            f"the workspace differs from what dvc.lock says:\n{done.stdout}{done.stderr}`dvc repro` makes it"
+        )
+    for run in runs:
+        command = ["snakemake", "--cores", "1", "--touch", "--config", f"run={run}"]
+        if subprocess.run(command, cwd=root, check=False).returncode:
+            raise PullError(f"{' '.join(command)} failed: see above")
+
+
+def locked_runs(root: Path) -> list[str]:
+    """Runs whose results ``dvc.lock`` has."""
+    path = root / "dvc.lock"
+    stages = (yaml.safe_load(path.read_text()) or {}).get("stages", {}) if path.exists() else {}
+    return sorted(name.partition("@")[2] for name in stages if name.startswith("results@"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``cuda-agent pull``."""
+    parser.add_argument("runs", nargs="*", help="which runs (default: all that dvc.lock has)")
+    parser.add_argument("--root", type=Path, default=Path(), help="the repository (default: the current folder)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pull."""
+    try:
+        runs = args.runs or locked_runs(args.root)
+        if not runs:
+            raise PullError("dvc.lock has no finished run: nothing was published yet; `dvc repro` makes it")
+        pull(args.root, runs)
+    except PullError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0

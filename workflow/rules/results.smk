@@ -34,7 +34,7 @@ rule verdicts:
         "work/<run>/logs/verdicts.log",
     params:
         results=section("results"),
-        code=code("cuda_agent.judge.verdicts"),
+        code=code("cuda_agent.judge.rules"),
     script:
         "../scripts/verdicts.py"
 

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
         ("[1] 4711", "[1] 99"),
         ("killed pid 12", "killed pid 4711"),
         ("-rw-r--r-- 1 root root 5 Dec  2 06:44 a.txt", "-rw-r--r-- 1 root root 5 Jan 12 2027 a.txt"),
+        ("total 8\ndrwxr-xr-x 2 root root 4096 Jan  1 2026 k", "total 24\ndrwxr-xr-x 12 me users 60 Feb 12 11:12 k"),
+        ("max difference 1.5e-07, error: 0.25", "max difference 2e-7, error: 0.125"),
         ("at 0x7ffc01234567", "at 0x55d0deadbeef"),
         ("/tmp/ccAbC12.o: undefined", "/tmp/ccXyZ99.o: undefined"),
         ("2026-01-02T03:04:05Z", "2027-11-12 13:14:15"),
@@ -37,6 +39,9 @@ def test_measured_things_may_differ(old, new):
         ("/tmp/workspace/a", "/tmp/workspace/b"),
         ("output differs by up to 0.1", "output1 differs by up to 0.1"),
         ("     1\tx = 1", "     2\tx = 1"),
+        ("-rw-r--r-- 1 root root 5 Dec  2 06:44 a", "-rw-r--r-- 1 root root 6 Dec  2 06:44 a"),
+        ("error: 2 arguments", "error: 3 arguments"),
+        ("a 3 x 4 matrix", "a 5 x 4 matrix"),
         ("one", "one\ntwo"),
     ],
 )

@@ -26,8 +26,11 @@ from cuda_agent.sandbox.watch import WATCHDOG, Watched
 
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf", "localtime")
 _COMPILERS = ("nvcc", "c++", "g++", "gcc", "cc", "ninja")
-# Runs inside. POSIX counts file sizes in units of 512 bytes.
-_LIMITED = 'ulimit -c 0; ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; shift 2; exec "$@"'
+# Runs inside. POSIX counts file sizes in units of 512 bytes; shells disagree on the letter for processes.
+_LIMITED = (
+    'ulimit -c 0; ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; '
+    '(ulimit -u "$3") 2>/dev/null && ulimit -u "$3" || ulimit -p "$3"; shift 3; exec "$@"'
+)
 _START_S = 30.0
 _END_S = 30.0
 
@@ -82,7 +85,7 @@ def _under_bubblewrap(
         out += ["--setenv", name, value]
     blocks = limits.file_size_mb * 2048
     space_kb = (limits.memory_mb + ADDRESS_SPACE_MB) * 1024 if device == "cpu" else 0
-    return [*out, "--", "/bin/sh", "-c", _LIMITED, "sh", str(blocks), str(space_kb), *argv]
+    return [*out, "--", "/bin/sh", "-c", _LIMITED, "sh", str(blocks), str(space_kb), str(limits.tasks + 8), *argv]
 
 
 def _under_jail(argv: Sequence[str], folder: Path, limits: Limits, device: str, report: int) -> list[str]:

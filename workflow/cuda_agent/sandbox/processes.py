@@ -34,13 +34,21 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def tree(root: int, skip: int = 0) -> list[int]:
-    """A process and all its descendants, without the ``skip`` uppermost generations."""
+def tree(root: int, skip: int = 0, most: int | None = None) -> list[int]:
+    """A process and all its descendants, without the ``skip`` uppermost generations.
+
+    Looking ends once more than ``most`` are found: whoever forks without end would always be ahead.
+    """
     generation, depth, found = [root], 0, []
     while generation:
         if depth >= skip:
             found += generation
-        generation = [child for pid in generation for child in _children(pid)]
+        following: list[int] = []
+        for pid in generation:
+            if most is not None and len(found) + len(following) > most:
+                return found + following
+            following += _children(pid)
+        generation = following
         depth += 1
     return found
 

@@ -118,7 +118,11 @@ class Watched:
             if self._killed_at and time.monotonic() - self._killed_at > 2:
                 self.kill(signal.SIGKILL)
             return
-        pids = processes.tree(self.pid, self.skip)
+        allowed = self.limits.tasks
+        pids = processes.tree(self.pid, self.skip, most=allowed)
+        if len(pids) > allowed:
+            self.condemn("processes", f"more than {allowed} processes and threads")
+            return
         memory = processes.memory_mb(pids, self.limits.memory_mb)
         self.peak_mb = max(self.peak_mb, memory)
         tasks = processes.threads(pids)
@@ -126,8 +130,8 @@ class Watched:
             self.condemn("timeout", f"no end after {self.limits.timeout_s:.1f} s")
         elif memory > self.limits.memory_mb:
             self.condemn("memory", f"{memory:.0f} MiB resident; sandbox.memory_mb is {self.limits.memory_mb}")
-        elif tasks > self.limits.tasks:
-            self.condemn("processes", f"{tasks} processes and threads; {self.limits.tasks} are allowed")
+        elif tasks > allowed:
+            self.condemn("processes", f"more than {allowed} processes and threads")
 
     def close(self) -> None:
         """Give the descriptors back. The tree must have ended."""

@@ -73,6 +73,7 @@ def test_a_parametrized_module_keeps_its_name():
         (lambda self, x: x @ x, "torch.Tensor.matmul"),
         (lambda self, x: torch.conv2d(x, torch.ones_like(x)), "torch.nn.functional.conv2d"),
         (lambda self, x: torch.einsum("bchw->b", x), "torch.einsum"),
+        (lambda self, x: torch.mm(x[0, 0], x[0, 0]), "torch.mm"),
     ],
 )
 def test_one_name_for_each_spelling(forward, name):

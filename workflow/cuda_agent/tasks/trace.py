@@ -65,6 +65,8 @@ def function_name(function: Callable[..., Any]) -> str:
     name = name.replace("torch._tensor.Tensor.", "torch.Tensor.").replace("torch.functional.", "torch.")
     name = name.removesuffix(".__get__")
     head, _, last = name.rpartition(".")
+    if head == "torch" and getattr(torch, function.__name__, None) is function:
+        name, last = f"torch.{function.__name__}", function.__name__  # not an alias, such as spmm for mm
     if last.startswith("__") and last.endswith("__"):
         bare = last.strip("_")
         for method in (_DUNDERS.get(bare, bare), bare[1:]):  # __add__, __radd__ and __iadd__ are all add

@@ -81,8 +81,9 @@ WRONG = {
     "segmentation fault": (attack("import ctypes\nctypes.string_at(0)"), r"crashed \(check\): SIGSEGV"),
     "too much memory": (attack("self.kept[0] = torch.ones(30 * 2**28)\nreturn x"), r"memory \(check\)"),
     "endless output": (attack("while True:\n    print('x' * 9999)"), r"output \(check\)"),
-    "fork bomb": (
-        attack("import os\nwhile True:\n    os.fork()"), r"(processes|error|timeout|memory) \(check\)"
+    "too many processes": (
+        attack("import os, time\nfor _ in range(400):\n    if os.fork() == 0:\n        time.sleep(60)\nreturn x"),
+        r"(processes|error|timeout) \(check\)",
     ),
     "weights of other shapes": (attack("return x", init="self.alpha = nn.Parameter(torch.empty(3))"), r"load \(load\)"),
     "weights that are not there": (attack("return x", init="del self.alpha"), r"load \(load\)"),
@@ -119,7 +120,7 @@ FORBIDDEN = {
         "import of model",
     ),
     "a thread": (
-        attack("t = threading.Thread(target=lambda: None)\nt.start()\nreturn self.kernel(x, y)", more="import threading"),
+        attack("t = threading.Thread(target=print)\nt.start()\nreturn self.kernel(x, y)", more="import threading"),
         "import of threading",
     ),
     "the watching ended": (
@@ -192,7 +193,7 @@ def test_there_is_no_network(judged, settings):
 def test_cheating_once_timed_is_seen(judged, settings):
     """Right for as long as correctness is checked, then a stored answer."""
     text = attack(
-        "self.kept['n'] = self.kept.get('n', 0) + 1\nif self.kept['n'] <= 7 + 4:\n    self.kept['o'] = self.kernel(x, y)\n"
+        "n = self.kept['n'] = self.kept.get('n', 0) + 1\nif n <= 11:\n    self.kept['o'] = self.kernel(x, y)\n"
         "return self.kept['o']"
     )
     found = first_run(judged(text), settings)

@@ -19,7 +19,7 @@ GOOD = {
 }
 
 
-def judgement(checks=(GOOD,), launched=None, times=None, status="ok", stage="", error=""):
+def judgement(checks=(GOOD,), launched=None, times=None, *, status="ok", stage="", error=""):
     launched = {"source": [], "binary": [], "kernels": {"f": 1}, "ops": {}, **(launched or {})}
     row = {"task_id": "t", "policy": "p", "status": status, "stage": stage, "error": error}
     texts = {"checks": list(checks), "launched": launched, "times": times or {}}

@@ -151,7 +151,7 @@ def python_parameters(function: Callable[..., Any]) -> list[Parameter]:
     """
     found = []
     signature = inspect.signature(function)
-    overloads = typing.get_overloads(getattr(function, "__init__", function))
+    overloads = typing.get_overloads(function.__init__) if inspect.isclass(function) else []
     if overloads and all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
         signature = inspect.signature(overloads[0])
     for p in signature.parameters.values():

@@ -57,12 +57,12 @@ def _try_batch(pool: Pool, batch: Batch, params: Operators, sandbox: Sandbox) ->
         with pool.session(Limits.of(sandbox, _DISCOVER_S)) as session:
             payload = {"models": specs}
             specs = _value(session.call("cuda_agent.operators.discover:transformers_operators", payload))
-            return _try_specs(pool, source, specs, params, sandbox, session)
-    return _try_specs(pool, source, specs, params, sandbox, None)
+            return _try_specs(pool, source, specs, params, sandbox, session=session)
+    return _try_specs(pool, source, specs, params, sandbox, session=None)
 
 
 def _try_specs(
-    pool: Pool, source: str, specs: list[Spec], params: Operators, sandbox: Sandbox, session: Session | None
+    pool: Pool, source: str, specs: list[Spec], params: Operators, sandbox: Sandbox, *, session: Session | None
 ) -> list[Tried]:
     tried: list[Tried] = []
     for spec in specs:

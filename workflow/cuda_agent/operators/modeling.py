@@ -111,7 +111,7 @@ class ModelingCall(Call):
         inputs: list[str],
         fixed: dict[str, Any],
     ) -> None:
-        super().__init__(cls, True, init, fixed, [Parameter(n, "Tensor", True) for n in inputs], False)
+        super().__init__(cls, True, init, fixed, [Parameter(n, "Tensor", True) for n in inputs])
         self.config = config
         self.read: set[str] = set()
 

@@ -42,7 +42,8 @@ class Call:
         init: dict[str, Any],
         fixed: dict[str, Any],
         tensors: list[Parameter],
-        listed: bool,
+        *,
+        listed: bool = False,
     ) -> None:
         self.init, self.fixed, self.tensors, self.listed = init, fixed, tensors, listed
         self._target, self._module = target, module
@@ -98,7 +99,7 @@ def calls(name: str, spelling: str) -> Iterator[Call]:
         zero = {"dropout": 0.0} if any(p.name == "dropout" for p in wanted) else {}
         for chosen in (required, *([*required, p] for p in arguments.needed_after_all(parameters))):
             for init in arguments.combinations(chosen):
-                yield Call(target, True, init | zero, {}, inputs, False)
+                yield Call(target, True, init | zero, {}, inputs)
         return
     try:
         overloads = [arguments.python_parameters(target)]
@@ -117,7 +118,7 @@ def calls(name: str, spelling: str) -> Iterator[Call]:
             tensors = required[:1]
         others = [p for p in required if p not in tensors and p not in lists]
         for fixed in arguments.combinations(others):
-            yield Call(target, False, {}, fixed, lists or tensors, bool(lists))
+            yield Call(target, False, {}, fixed, lists or tensors, listed=bool(lists))
 
 
 def _describe(values: list[torch.Tensor]) -> list[dict[str, Any]]:

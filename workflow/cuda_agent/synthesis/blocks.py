@@ -16,6 +16,7 @@ from cuda_agent.synthesis.stack import FLOPS_PER_BYTE, target_of
 
 KINDS = ("normalization", "mlp", "attention", "activation", "contraction", "layer", "convolution")
 _HEAD_DIMS = (32, 64)
+_LENGTHS = tuple(range(16, 272, 16))
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,18 @@ def compose(operators: Sequence[Operator], target_bytes: tuple[int, int], seed: 
     operator = known[order[place]]
     rng = Random(f"{seed}/candidate/{index}")
     target = target_of(target_bytes, seed, index)
-    return Block(operator, _render(operator, _sizes(operator, target, rng)))
+    return Block(operator, _render(operator, _sizes(operator, target, turn, rng)))
 
 
-def _sizes(op: Operator, target: int, rng: Random) -> dict[str, int]:
+def _sizes(op: Operator, target: int, turn: int, rng: Random) -> dict[str, int]:
     """Sizes under the names of `modeling.SIZES`; heads stay as many as in the trial."""
     elements = target // FLOAT_BYTES
     head_dim = rng.choice([h for h in _HEAD_DIMS if (h * modeling.HEADS) ** 2 <= elements] or [16])
     hidden = head_dim * modeling.HEADS
     sizes = {"head_dim": head_dim, "hidden_size": hidden, "intermediate_size": hidden * rng.choice((2, 4))}
-    sizes |= {"seq_len": rng.choice((32, 64, 128)), "height": rng.choice((14, 16, 28)), "width": 0}
-    sizes["width"] = sizes["height"]
+    # Each turn has another length, so that a module which comes again makes another task.
+    length = Random(op.name).sample(_LENGTHS, len(_LENGTHS))[turn % len(_LENGTHS)]
+    sizes |= {"seq_len": length, "height": length // 4 + 4, "width": length // 4 + 4}
     names = op.recipe["axes"][0]
     per_sample = 1
     for name in names[1:]:

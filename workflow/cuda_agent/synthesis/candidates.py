@@ -21,6 +21,7 @@ def compose(
     params: p.Synthesis,
     seed: int,
     indices: Sequence[int] | None = None,
+    *,
     sandbox: p.Sandbox | None = None,
     workers: int = 1,
     journal: Journal | None = None,
@@ -54,7 +55,7 @@ def compose(
     if params.composer == "llm":
         if sandbox is None:
             raise ValueError("synthesis.composer: llm runs what it proposes, and needs the sandbox section")
-        texts = _written(plans, params, seed, sandbox, workers, journal, progress)
+        texts = _written(plans, params, seed, sandbox, workers=workers, journal=journal, progress=progress)
     elif progress:
         for _ in plans:
             progress()
@@ -87,6 +88,7 @@ def _written(
     params: p.Synthesis,
     seed: int,
     sandbox: p.Sandbox,
+    *,
     workers: int,
     journal: Journal | None,
     progress: Callable[..., None] | None,

@@ -68,6 +68,7 @@ class Draft:
     Attributes:
         shape: of the value that the next operator gets.
         channel_axis: axis that weights belong to.
+        setup: statements at the end of the constructor.
         largest: elements of the largest tensor so far.
         flops: floating-point operations of the contractions so far.
     """
@@ -78,6 +79,7 @@ class Draft:
     arguments: list[Argument] = field(default_factory=list)
     attributes: list[tuple[str, str]] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
+    setup: list[str] = field(default_factory=list)
     inputs: list[tuple[str, tuple[Dim, ...], str]] = field(default_factory=list)
     operators: list[str] = field(default_factory=list)
     phrases: list[str] = field(default_factory=list)
@@ -230,6 +232,7 @@ class Draft:
         if self.attributes or self.arguments:
             lines += ["", *_wrap_signature("__init__", signature, ""), "        super().__init__()"]
             lines += [f"        self.{name} = {expression}" for name, expression in self.attributes]
+            lines += [f"        {line}" for line in self.setup]
         lines += ["", *_wrap_signature("forward", parameters, " -> torch.Tensor")]
         body = [*self.body[:-1], self.body[-1].replace("x = ", "return ", 1)]
         lines += [f"        {line}" for line in body]

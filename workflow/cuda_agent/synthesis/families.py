@@ -70,6 +70,12 @@ _UNUSUAL = {
     *("arctanh", "atanh", "logit", "acos", "arccos", "asin", "arcsin", "tan", "kl_div", "nan_to_num", "fmin", "fmax"),
 }
 
+# Second names of operators, which people rarely write.
+_ALIASES = {
+    *("subtract", "multiply", "divide", "true_divide", "absolute", "negative", "arcsinh", "arctan", "arctan2", "clip"),
+    *("fix", "arccosh", "concat", "special_expit"),
+}
+
 # How often a family begins a task, and what follows it. About half of the pairs are chains of elementwise, row-wise
 # and normalising operators, which fuse into one pass over the memory; the rest put those after something heavier.
 FIRST = {
@@ -112,7 +118,12 @@ def family(op: Operator) -> tuple[str, Emit] | None:
     named = _NAMED.get(op.name)
     if named is not None or op.kind != "pointwise":
         return named
-    if op.short in _UNUSUAL or op.name.startswith("torch.special.") or op.spelling == "method" or not op.same_shape:
+    if (
+        op.short in _UNUSUAL | _ALIASES
+        or op.name.startswith("torch.special.")
+        or op.spelling == "method"
+        or not op.same_shape
+    ):
         return None
     if op.tensors == 1:
         return "unary", pointwise.unary

@@ -63,9 +63,8 @@ def unary(draft: Draft, op: Operator, rng: Random) -> None:
     )
     needed = [*op.recipe["init"], *op.recipe["fixed"]]
     draft.need(all(p in _VARIED for p in needed), "an argument that must be given is not known")
-    varied = [*needed, *(p for p in op.recipe["scalars"] if p in _VARIED and p not in needed)]
-    required = needed
-    chosen = required + [p for p in varied if p not in required and rng.random() < 0.4]
+    optional = [p for p in op.recipe["scalars"] if p in _VARIED and p not in needed]
+    chosen = needed + [p for p in optional if rng.random() < 0.4]
     passed = []
     for parameter in chosen:
         value = rng.choice(_VARIED[parameter])

@@ -112,9 +112,14 @@ def normalization(draft: Draft, op: Operator, rng: Random) -> None:
     if name != "LocalResponseNorm" and rng.random() < 0.3:
         text += f", eps={draft.argument('eps', rng.choice((1e-6, 1e-3)), 'float')}"
     target = draft.attribute("norm", f"nn.{name}({text})")
+    if name.startswith("BatchNorm"):
+        # In evaluation mode, the statistics that a module starts with would make it the identity.
+        draft.setup += [f"nn.init.normal_({target}.running_mean, std=0.5)"]
+        draft.setup += [f"nn.init.uniform_({target}.running_var, 0.5, 1.5)"]
     traits = Traits(standard=standard, bounded=standard or draft.traits.bounded, nonnegative=False)
     if not standard:
-        traits = Traits(nonnegative=draft.traits.nonnegative, bounded=draft.traits.bounded)
+        kept = draft.traits.nonnegative and name == "LocalResponseNorm"
+        traits = Traits(nonnegative=kept, bounded=draft.traits.bounded)
     draft.step(f"{target}(x)", op.name, name, draft.shape, traits)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import io
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,11 @@ def _rules(root: Path, run: str, measurements: str) -> list[Any]:
         os.chdir(before)
 
 
+def _paths(files: Any) -> list[str]:
+    """Paths of a rule, with its wildcards by name alone."""
+    return [re.sub(r"\{(\w+),[^}]*\}", r"{\1}", str(path)) for path in files]
+
+
 def _published(path: str) -> bool:
     return path.startswith(("data/", "results/"))
 
@@ -88,8 +94,8 @@ def _collect(root: Path, run: str) -> dict[str, _Stage]:
             stage = stages.setdefault(name, _Stage())
             if rule.name not in stage.rules:
                 stage.rules.append(rule.name)
-            stage.outs += [str(p) for p in rule.output if _published(str(p)) and str(p) not in stage.outs]
-            stage.inputs += [str(p) for p in rule.input if not str(p).startswith(("work/", "data/pinned/"))]
+            stage.outs += [p for p in _paths(rule.output) if _published(p) and p not in stage.outs]
+            stage.inputs += [p for p in _paths(rule.input) if not p.startswith(("work/", "data/pinned/"))]
             stage.of_policy |= "{policy}" in "".join(stage.outs)
             if rule.script:
                 stage.code.append((Path(rule.snakefile).parent / rule.script).resolve().relative_to(root).as_posix())

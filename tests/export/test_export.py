@@ -89,7 +89,7 @@ def test_the_folder_loads_with_datasets_and_the_counts_of_the_card_are_true(fold
 def test_a_wrong_count_in_the_card_is_noticed_when_loading(folder, tmp_path):
     text = (folder / "README.md").read_text().replace("num_examples: 3", "num_examples: 4", 1)
     (folder / "README.md").write_text(text)
-    with pytest.raises(Exception, match="tasks"):
+    with pytest.raises(datasets.exceptions.NonMatchingSplitsSizesError):
         datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
 
 

@@ -30,18 +30,20 @@ def _feature(field: pa.Field) -> dict[str, Any]:
     return {"name": field.name, "dtype": names.get(str(field.type), str(field.type))}
 
 
+def _split(name: str, rows: Sequence[Row], schema: pa.Schema) -> dict[str, Any]:
+    size = pa.Table.from_pylist(list(rows), schema=schema).nbytes
+    return {"name": name, "num_bytes": size, "num_examples": len(rows)}
+
+
 def _front_matter(tasks: Sequence[Row], rejections: Sequence[Row], contaminated: Sequence[Row]) -> str:
-    features = {
-        "tasks": [_feature(f) for f in records.TASKS],
-        "dropped": [_feature(f) for f in records.REJECTIONS],
-    }
     splits = {
-        "tasks": {"tasks": ("tasks.parquet", len(tasks))},
+        "tasks": {"tasks": ("tasks.parquet", tasks)},
         "dropped": {
-            "filtering": ("rejections.parquet", len(rejections)),
-            "decontamination": ("contaminated.parquet", len(contaminated)),
+            "filtering": ("rejections.parquet", rejections),
+            "decontamination": ("contaminated.parquet", contaminated),
         },
     }
+    schemas = {"tasks": records.TASKS, "dropped": records.REJECTIONS}
     matter = {
         "pretty_name": about.TITLE,
         "license": [spdx.lower() for spdx in about.licenses(tasks)],
@@ -63,8 +65,8 @@ def _front_matter(tasks: Sequence[Row], rejections: Sequence[Row], contaminated:
         "dataset_info": [
             {
                 "config_name": config,
-                "features": features[config],
-                "splits": [{"name": split, "num_examples": count} for split, (_, count) in parts.items()],
+                "features": [_feature(field) for field in schemas[config]],
+                "splits": [_split(name, rows, schemas[config]) for name, (_, rows) in parts.items()],
             }
             for config, parts in splits.items()
         ],

@@ -1,7 +1,7 @@
 """Export a task's computation as a graph of ATen operators, in JSON.
 
 ``torch.export`` traces the model in evaluation mode and its decompositions bring it down to the core ATen operators
-(https://docs.pytorch.org/docs/stable/torch.compiler_ir.html). Activations that have an operator of their own stay whole:
+(https://docs.pytorch.org/docs/stable/torch.compiler_ir.html). Activations with an operator of their own stay whole:
 their exact formula is worth more to a writer of kernels than its pieces.
 
 Run it inside a workspace: ``python3 -m cuda_agent.tasks.graph model.py``.

@@ -6,6 +6,7 @@ Exit status: 0 built; 1 the code does not compile; 2 this machine cannot compile
 import argparse
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ LIBRARY = Path("build/libcuda_extension.so")
 # process that loads it happens to have in memory.
 LINK = "-shared -Wl,--no-undefined -Wl,--as-needed"
 COMMON = "-O3 -std=c++17 -fPIC -fopenmp"
+_MACHINE = re.compile(r"^(/bin/sh|ninja): .*(fork|temporarily unavailable|No space left|allocate memory)", re.MULTILINE)
 DEPENDENCIES = "-MD -MF $out.d -c $in -o $out"
 
 
@@ -167,6 +169,8 @@ def build(backend=None, arch=None, jobs=None):
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         (ROOT / LIBRARY).unlink(missing_ok=True)  # an older build must not pass for this one
+        if _MACHINE.search(done.stdout + done.stderr):
+            return 2, done.stdout + done.stderr
     return int(done.returncode != 0), done.stdout + done.stderr
 
 

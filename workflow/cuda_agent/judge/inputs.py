@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def _generator(seed: int, device: torch.device) -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed)
 
 
 def _drawn(x: torch.Tensor, seed: int) -> torch.Tensor:
@@ -33,7 +33,7 @@ def _sorted(x: torch.Tensor, seed: int) -> torch.Tensor:
 def _outliers(x: torch.Tensor, seed: int) -> torch.Tensor:
     """One value in a hundred is thirty times as large."""
     n = x.numel()
-    where = torch.randint(n, (max(n // 100, 1),), generator=_generator(seed)).to(x.device)
+    where = torch.randint(n, (max(n // 100, 1),), generator=_generator(seed, x.device), device=x.device)
     out = x.clone().flatten()
     out[where] *= 30
     return out.view(x.shape)
@@ -62,8 +62,9 @@ def perturbed(x: torch.Tensor, seed: int) -> torch.Tensor:
     """
     n = x.numel()
     if not x.is_floating_point():
-        return x.flatten()[torch.randperm(n, generator=_generator(seed)).to(x.device)].view(x.shape)
-    noise = torch.randn(x.shape, generator=_generator(seed), dtype=torch.float32).to(x.device, x.dtype)
+        order = torch.randperm(n, generator=_generator(seed, x.device), device=x.device)
+        return x.flatten()[order].view(x.shape)
+    noise = torch.randn(x.shape, generator=_generator(seed, x.device), device=x.device).to(x.dtype)
     if n and x.min() >= 0:
         return x * torch.exp(0.5 * noise)
     spread = x.std(correction=0) if n > 1 else x.abs().mean()
@@ -78,7 +79,8 @@ def poke_places(n: int, count: int, seed: int) -> tuple[list[int], list[int]]:
     count = min(count, n // 2)
     if count == 0:
         return [], []
-    drawn = torch.randint(n, (4 * count,), generator=_generator(seed)).unique()
-    drawn = drawn[torch.randperm(len(drawn), generator=_generator(seed + 1))].tolist()
+    cpu = torch.device("cpu")
+    drawn = torch.randint(n, (4 * count,), generator=_generator(seed, cpu)).unique()
+    drawn = drawn[torch.randperm(len(drawn), generator=_generator(seed + 1, cpu))].tolist()
     half = len(drawn) // 2
     return drawn[:half][:count], drawn[half : 2 * half][:count]

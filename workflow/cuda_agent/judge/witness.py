@@ -64,7 +64,8 @@ class Witness(TorchDispatchMode):
         if self._device == "cuda":
             self._profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
             self._profiler.__enter__()
-        self._threads[0] = _threads()
+        if self._device == "cpu":
+            self._threads[0] = _threads()
         super().__enter__()
         sys.setprofile(self._event)
         return self
@@ -73,7 +74,8 @@ class Witness(TorchDispatchMode):
         self._intact = sys.getprofile() == self._event
         sys.setprofile(None)
         super().__exit__(*error)
-        self._threads[1] = _threads()
+        if self._device == "cpu":  # CUDA's runtime and its profiler have threads of their own that come and go
+            self._threads[1] = _threads()
         if self._profiler is not None:
             self._profiler.__exit__(*error)
 

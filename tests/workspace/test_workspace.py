@@ -1,0 +1,139 @@
+"""Laying out, building and reading back workspaces."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda_agent import params, workspace
+from cuda_agent.sandbox import Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = (workspace.TEMPLATE / "model.py").read_text().replace("512, 4096", "32, 64").replace("[4096,", "[64,")
+EXAMPLE = ["kernels/axpby.cpp", "kernels/axpby_binding.cpp", "model_new.py"]
+
+
+def build(folder, backend="cpp"):
+    sandbox = params.load(ROOT, "laptop").sandbox
+    return workspace.build(folder, backend=backend, limits=Limits.of(sandbox, 300), sandbox=sandbox)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "work"
+    workspace.create(folder, TASK, "cpp")
+    return folder, build(folder)
+
+
+def run(folder, *argv):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_the_names_of_the_original_are_there(tmp_path):
+    workspace.create(tmp_path / "w", TASK, "cuda")
+    names = {str(p.relative_to(tmp_path / "w")) for p in (tmp_path / "w").rglob("*") if p.is_file()}
+    assert names >= {
+        *("SKILL.md", "model.py", "model_new.py", "binding.cpp", "binding_registry.h", "utils/__init__.py"),
+        *("utils/compile.sh", "utils/compile.py", "utils/verification.py", "utils/profiling.py"),
+        *("kernels/axpby.cu", "kernels/axpby_binding.cpp"),
+    }
+    assert "kernels/axpby.cpp" not in names  # the other backend's
+
+
+def test_a_workspace_needs_a_folder_of_its_own(tmp_path):
+    (tmp_path / "something").write_text("")
+    with pytest.raises(FileExistsError, match="not empty"):
+        workspace.create(tmp_path, TASK, "cpp")
+
+
+def test_the_example_is_built_and_right(built):
+    folder, result = built
+    assert result.ok, result.log
+    assert result.library.is_file()
+    done = run(folder, sys.executable, "-m", "utils.verification")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_verification_refuses_wrong_outputs_and_torch_operators(built, tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    text = (folder / "model_new.py").read_text()
+    (folder / "model_new.py").write_text(text.replace("return out", "return torch.relu(out)"))
+    (folder / "build").symlink_to(built[0] / "build")
+    done = run(folder, sys.executable, "-m", "utils.verification")
+    assert done.returncode == 1
+    assert "torch operator aten.relu" in done.stdout
+    assert "differs from the reference" in done.stdout
+
+
+def test_only_what_changed_is_compiled_again(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    assert build(folder).ok
+    objects = {p.name: p.stat().st_mtime_ns for p in (folder / "build").glob("*.o")}
+    kernel = folder / "kernels" / "axpby.cpp"
+    kernel.write_text(kernel.read_text() + "// changed\n")
+    assert build(folder).ok
+    again = {p.name: p.stat().st_mtime_ns for p in (folder / "build").glob("*.o")}
+    assert {n for n in objects if again[n] != objects[n]} == {"axpby.cpp.o"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("int broken(", "error"),
+        ('extern "C" int dlsym_of_torch();\nint f() { return dlsym_of_torch(); }', "undefined reference"),
+        ("#include <torch/extension.h>", "torch/extension.h"),
+    ],
+)
+def test_what_does_not_compile_leaves_no_library_and_says_why(tmp_path, kernel, words):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    for path in (folder / "kernels").iterdir():
+        path.unlink()
+    (folder / "kernels" / "k.cpp").write_text(kernel)
+    result = build(folder)
+    assert (result.status, result.library) == ("error", None)
+    assert words in result.log
+
+
+def test_no_kernels_is_an_error_that_says_so(tmp_path):
+    folder = tmp_path / "w"
+    workspace.restore(folder, TASK, "cpp", {"model_new.py": ""})
+    assert "nothing to compile" in build(folder).log
+
+
+def test_a_snapshot_holds_sources_and_follows_no_links(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / "secret").write_text("secret")
+    (folder / "kernels" / "link.cpp").symlink_to(folder / "secret")
+    os.mkfifo(folder / "kernels" / "pipe.cpp")
+    (folder / "kernels" / "notes.md").write_text("no source")
+    (folder / "kernels" / "big.cpp").write_bytes(b"/" * (2**20 + 1))
+    assert list(workspace.snapshot(folder)) == EXAMPLE
+
+
+def test_a_submission_is_restored_as_it_was_and_fixed_files_are_the_templates(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    workspace.create(first, TASK, "cpp")
+    (first / "kernels" / "part").mkdir()
+    (first / "kernels" / "part" / "x.h").write_text("// x\n")
+    (first / "utils" / "verification.py").write_text("print('verified')")
+    files = workspace.snapshot(first)
+    workspace.restore(second, TASK, "cpp", files)
+    assert workspace.snapshot(second) == files
+    original = workspace.TEMPLATE / "utils" / "verification.py"
+    assert (second / "utils" / "verification.py").read_text() == original.read_text()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["utils/verification.py", "../out.cpp", "kernels/../binding.cpp", "/etc/passwd", "kernels/run.sh", "kernels"],
+)
+def test_a_submission_cannot_bring_other_files(tmp_path, name):
+    with pytest.raises(workspace.SubmissionError, match="not part of a submission"):
+        workspace.restore(tmp_path / "w", TASK, "cpp", {"model_new.py": "", name: ""})

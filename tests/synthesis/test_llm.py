@@ -2,7 +2,7 @@
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,8 +10,8 @@ import pytest
 import small_catalogue
 from cuda_agent import params as p
 from cuda_agent.journal import Journal
-from cuda_agent.sandbox import MachineError
-from cuda_agent.synthesis import compose, prompt
+from cuda_agent.sandbox import MachineError, Pool
+from cuda_agent.synthesis import candidates, compose, prompt
 
 ROWS = small_catalogue.rows()
 GOOD = """\
@@ -73,9 +73,16 @@ def serve(script):
         thread.join()
 
 
+@pytest.fixture(scope="module")
+def pool():
+    with Pool("cpu", SANDBOX) as pool:
+        yield pool
+
+
 @pytest.fixture(autouse=True)
-def key(monkeypatch):
+def environment(monkeypatch, pool):
     monkeypatch.setenv("SYNTHESIS_TEST_KEY", "secret")
+    monkeypatch.setattr(candidates, "Pool", lambda *_: nullcontext(pool))  # starting one takes seconds
 
 
 def composed(url, journal=None, retries=0, model="m"):

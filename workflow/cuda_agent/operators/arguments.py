@@ -139,7 +139,8 @@ def _annotation(parameter: inspect.Parameter) -> str:
     a = parameter.annotation
     if a is inspect.Parameter.empty:
         return ""
-    text = a if isinstance(a, str) else getattr(a, "__name__", str(a))
+    plain = isinstance(a, type) and typing.get_origin(a) is None
+    text = a if isinstance(a, str) else a.__name__ if plain else str(a)
     return text.replace("torch.Tensor", "Tensor").replace("typing.", "")
 
 

@@ -38,10 +38,12 @@ def get_init_inputs():
 
 POINTWISE = {
     "activations": "F.gelu(x) + F.silu(y) * F.mish(x) - F.softplus(x, 2.0, 5.0) + F.hardswish(y) + F.selu(x)",
-    "more_activations": "F.gelu(x, approximate='tanh') + F.elu(x, 0.7) + F.celu(y, 1.3) + F.leaky_relu(x, 0.2) + F.relu6(y)",
-    "shrinking": "F.softshrink(x) + F.hardshrink(y) * F.tanhshrink(x) + F.softsign(y) + F.logsigmoid(x) + F.threshold(x, 0.1, 2.0)",
-    "transcendental": "torch.sin(x) * torch.cos(y) + torch.expm1(x) + torch.log1p(y.abs()) + torch.erf(x) + torch.atan2(x, y)",
-    "powers": "x**3 + torch.pow(y.abs(), 1.7) + torch.rsqrt(x.abs() + 1) + torch.hypot(x, y) + torch.asinh(y) + y**5",
+    "more_activations": "F.gelu(x, approximate='tanh') + F.elu(x, 0.7) + F.celu(y, 1.3) + F.leaky_relu(x, 0.2)",
+    "shrinking": "F.softshrink(x) + F.hardshrink(y) * F.tanhshrink(x) + F.softsign(y)",
+    "thresholds": "F.logsigmoid(x) + F.threshold(x, 0.1, 2.0) + F.relu6(y)",
+    "transcendental": "torch.sin(x) * torch.cos(y) + torch.expm1(x) + torch.log1p(y.abs()) + torch.erf(x)",
+    "more_powers": "torch.atan2(x, y) + torch.asinh(y) + y**5",
+    "powers": "x**3 + torch.pow(y.abs(), 1.7) + torch.rsqrt(x.abs() + 1) + torch.hypot(x, y)",
     "rounding": "x.round() + torch.floor(y) + x.sign() + torch.clamp(x, -0.3, 0.4) + torch.where(x > y, x, -y)",
     "glu": "F.glu(x, 1)",
 }

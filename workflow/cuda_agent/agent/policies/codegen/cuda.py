@@ -1,8 +1,8 @@
 """Kernels in CUDA.
 
-Three forms. *Elementwise*: a thread for four neighbours (float4). *By row*: a warp or a block for each row, float4 along it,
-results of warp shuffles; what several passes read stays in shared memory, so that a row is read from memory once.
-*By column*: a thread for each result, neighbours in memory in one warp; long reductions are shared by the threads below.
+Three forms. *Elementwise*: a thread for four neighbours (float4). *By row*: a warp or a block for each row, float4
+along it; what several passes read stays in shared memory, so that a row is read from memory once.
+*By column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .plan import Plan, kept_between_passes, plan
 from .prelude_cuda import PRELUDE
 from .schedule import Scanning, Schedule
 from .text import START, access, affine, decode, expression, indented, literal
-from .trace import Kernel, Store, Value
+from .trace import Store, Value
 from .writer import touched
 
 OPERATIONS = {"sum": "Sum", "prod": "Product", "max": "Max", "min": "Min"}
@@ -39,9 +39,8 @@ def source(name: str, schedule: Schedule, arguments: str) -> str:
                 f"  cudaFuncSetAttribute(kernel{k}, cudaFuncAttributeMaxDynamicSharedMemorySize, {written.shared});"
             )
         block = ", ".join(map(str, written.block))
-        launches.append(
-            f"  kernel{k}<<<{written.grid}, dim3({block}), {written.shared}, static_cast<cudaStream_t>(stream)>>>({passed});"
-        )
+        shape = f"{written.grid}, dim3({block}), {written.shared}, static_cast<cudaStream_t>(stream)"
+        launches.append(f"  kernel{k}<<<{shape}>>>({passed});")
     joined, launched = "\n".join(parts), "\n".join(launches)
     return f'{PRELUDE}\n{joined}\nextern "C" void {name}_launcher({arguments}) {{\n{launched}\n}}\n'
 

@@ -87,7 +87,7 @@ class Node:
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory: an argument of the launcher. ``source``: how ``forward`` gets at it; None for one that it must allocate."""
+    """Memory: an argument of the launcher. ``source``: how ``forward`` gets at it; None for one to be allocated."""
 
     name: str
     shape: tuple[int, ...]

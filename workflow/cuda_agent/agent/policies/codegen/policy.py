@@ -23,7 +23,7 @@ class CodegenPolicy:
     """Writes kernels by rule, through the same tools as any other agent.
 
     What it does next depends on the conversation alone. It reads the task, writes all files, compiles, verifies and
-    profiles; if its fused kernels fail it tries simpler ones once, and it gives up with the reason where it has no rule.
+    profiles; if its fused kernels fail it tries simpler ones once, and gives up with the reason where it has no rule.
     """
 
     def __init__(self, params: Any = None):

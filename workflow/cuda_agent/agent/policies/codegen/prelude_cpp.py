@@ -1,8 +1,8 @@
 """Functions that generated C++ uses: single precision, without branches, so that loops over them vectorise.
 
-Methods: exponential and logarithm after Cephes (https://www.netlib.org/cephes/), tanh and erf by the rational functions of Eigen
-(https://gitlab.com/libeigen/eigen, MathFunctionsImpl.h). Errors are a few units in the last place (of pow: some 1e-5 of the result),
-except for sin and cos beyond 1e8.
+Methods: exponential, logarithm, sine and arctangent after Cephes (https://www.netlib.org/cephes/), tanh and erf by the
+rational functions of Eigen (https://gitlab.com/libeigen/eigen, MathFunctionsImpl.h). Errors are a few units in the last
+place (of pow: some 1e-5 of the result), except for sin and cos beyond 1e8.
 """
 
 PRELUDE = r"""#include <cmath>

@@ -2,7 +2,8 @@
 
 _PLAIN = """
     exp:expf exp2:exp2f expm1:expm1f log:logf log1p:log1pf sin:sinf cos:cosf tan:tanf asin:asinf acos:acosf atan:atanf
-    sinh:sinhf cosh:coshf asinh:asinhf acosh:acoshf atanh:atanhf tanh:tanhf erf:erff erfc:erfcf lgamma:lgammaf sqrt:sqrtf
+    sinh:sinhf cosh:coshf asinh:asinhf acosh:acoshf atanh:atanhf tanh:tanhf erf:erff erfc:erfcf lgamma:lgammaf
+    sqrt:sqrtf
     floor:floorf ceil:ceilf trunc:truncf round:rintf abs:fabsf
 """
 _TWO = "atan2:atan2f pow:powf hypot:hypotf fmod:fmodf copysign:copysignf"

@@ -375,7 +375,7 @@ def _rms_norm(x, shape, weight=None, eps=None):
 
 
 @rule("native_group_norm")
-def _group_norm(x, weight, bias, n, c, hw, groups, eps):
+def _group_norm(x, weight, bias, n, c, hw, groups, eps):  # noqa: PLR0917 (ATen's own arguments)
     grouped = reshape(x, (n, groups, c // groups, hw))
     out, average, scale = normalise(grouped, [2, 3], eps)
     out = reshape(out, x.shape)
@@ -389,7 +389,7 @@ def _group_norm(x, weight, bias, n, c, hw, groups, eps):
 
 
 @rule("_native_batch_norm_legit_no_training")
-def _batch_norm(x, weight, bias, running_mean, running_var, momentum, eps):
+def _batch_norm(x, weight, bias, running_mean, running_var, momentum, eps):  # noqa: PLR0917 (ATen's own arguments)
     rank = len(x.shape)
     scale = point("rsqrt", point("add", running_var, eps))
     scale = scale if weight is None else point("mul", scale, weight)
@@ -436,7 +436,7 @@ def _pair(value: Any, rank: int, default: Any = None) -> list[int]:
     return value * rank if len(value) == 1 else value
 
 
-def _pool(rank, op, x, size, stride=None, padding=0, dilation=1, ceil_mode=False, include_pad=True, divisor=None):
+def _pool(rank, op, x, size, stride=None, padding=0, dilation=1, ceil_mode=False, include_pad=True, divisor=None):  # noqa: PLR0917 (ATen's own arguments)
     size = _pair(size, rank)
     stride, padding, dilation = _pair(stride, rank, size), _pair(padding, rank), _pair(dilation, rank)
     if ceil_mode:
@@ -448,7 +448,7 @@ def _pool(rank, op, x, size, stride=None, padding=0, dilation=1, ceil_mode=False
     return point("mul", out, 1.0 / (divisor or math.prod(size))) if op == "sum" else out
 
 
-def _average_pool(rank, x, size, stride=None, padding=0, ceil_mode=False, include_pad=True, divisor=None):
+def _average_pool(rank, x, size, stride=None, padding=0, ceil_mode=False, include_pad=True, divisor=None):  # noqa: PLR0917 (ATen's own arguments)
     return _pool(rank, "sum", x, size, stride, padding, 1, ceil_mode, include_pad, divisor)
 
 

@@ -98,7 +98,15 @@ class Scheduler:
     def _fill(self, node: Node, to: Destination, wanted: dict[Node, Buffer]) -> None:
         machine = self.machine
         while True:
-            kernel = Tracer(node, to, self.realized, wanted, machine.min_rows, machine.short, machine.fuse).run()
+            kernel = Tracer(
+                node,
+                to,
+                self.realized,
+                wanted,
+                min_rows=machine.min_rows,
+                short=machine.short,
+                fuse=machine.fuse,
+            ).run()
             if not kernel.needs:
                 break
             self._realize_all(kernel.needs, wanted)

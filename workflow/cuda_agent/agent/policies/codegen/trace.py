@@ -31,6 +31,8 @@ from .ir import (
     unflatten,
 )
 
+ZERO = Affine()
+
 
 @dataclass(eq=False)
 class Value:
@@ -52,7 +54,7 @@ class Value:
     op: str = ""
     args: tuple[Value, ...] = ()
     buffer: Buffer | None = None
-    offset: Affine = Affine()
+    offset: Affine = ZERO
     conditions: tuple[tuple[Affine, int], ...] = ()
     constant: float | bool = 0.0
     number: int = 0
@@ -119,6 +121,7 @@ class Tracer:
         destination: Destination,
         realized: dict[Node, Buffer],
         wanted: dict[Node, Buffer],
+        *,
         min_rows: int,
         short: int,
         fuse: bool = True,

@@ -121,7 +121,7 @@ def pad(x: Node, amounts, value=0.0) -> View:
     return View(shape, x.dtype, x, index, bounds, float(value or 0.0))
 
 
-def window(x: Node, size, stride, padding, dilation, fill: float) -> View:
+def window(x: Node, size, stride, padding, dilation, fill: float) -> View:  # noqa: PLR0917 (ATen's own arguments)
     """All windows over the last dimensions: [..., *places, *size]."""
     rank, lead = len(size), len(x.shape) - len(size)
     places = tuple(

@@ -1,0 +1,89 @@
+"""One child, several calls."""
+
+import dataclasses
+import threading
+
+import pytest
+from cuda_agent import sandbox
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def test_state_lives_as_long_as_the_child(pool, limits):
+    with pool.session(limits) as session:
+        assert [session.call("hostile:count", {}).value for _ in range(3)] == [1, 2, 3]
+    with pool.session(limits) as session:
+        assert session.call("hostile:count", {}).value == 1
+
+
+def test_an_exception_ends_no_child(pool, limits):
+    with pool.session(limits) as session:
+        assert session.call("hostile:print_pass", {}).status == "error"
+        assert session.call("hostile:no_such_function", {}).error.startswith("AttributeError")
+        assert session.call("hostile:count", {}).value == 1
+
+
+def test_later_calls_answer_how_the_child_ended(pool, limits):
+    with pool.session(limits) as session:
+        first = session.call("hostile:os_exit", {"code": 0})
+        second = session.call("hostile:count", {})
+    assert (first.status, first.error) == (second.status, second.error)
+    assert first.status == "exited"
+
+
+def test_a_forged_answer_is_worth_one_call_at_most(pool, limits):
+    with pool.session(limits) as session:
+        session.call("hostile:forge_result", {})
+        assert session.call("hostile:count", {}).status != "ok"
+
+
+def test_calls_share_the_session_s_time(pool, limits):
+    with pool.session(dataclasses.replace(limits, timeout_s=30)) as session:
+        assert session.call("hostile:endless_loop", {}, timeout_s=0.2).status == "timeout"
+
+
+def test_shared_memory(pool, limits):
+    with pool.session(limits, buffers={"numbers": 4}) as session:
+        view = session.buffer("numbers")
+        view[:] = bytes([1, 2, 3, 4])
+        assert session.call("hostile:double_buffer", {}).status == "ok"
+        assert bytes(view) == bytes([2, 4, 6, 8])
+        view.release()
+
+
+@settings(max_examples=15)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists))
+def test_json_goes_through_unchanged(shared_session, value):
+    assert shared_session.call("hostile:echo", {"value": value}).value == value
+
+
+@pytest.fixture(scope="module")
+def shared_session(pool, limits):
+    with pool.session(limits) as session:
+        yield session
+
+
+def test_map_works_on_several_items_at_once(pool, limits):
+    barrier = threading.Barrier(2, timeout=60)
+
+    def drive(item):
+        barrier.wait()
+        return pool.run("hostile:echo", {"value": item}, limits=limits).value
+
+    assert sorted(pool.map(drive, [1, 2])) == [(1, 1), (2, 2)]
+
+
+def test_map_passes_exceptions_on(pool):
+    def drive(item):
+        raise KeyError(item)
+
+    with pytest.raises(KeyError):
+        list(pool.map(drive, [1]))
+
+
+def test_a_lost_server_is_replaced(section, limits):
+    with sandbox.Pool("cpu", section) as pool:
+        assert pool.run("hostile:echo", {"value": 1}, limits=limits).value == 1
+        pool._server._process.kill()
+        pool._server._process.wait()
+        assert pool.run("hostile:echo", {"value": 2}, limits=limits).value == 2

@@ -224,5 +224,7 @@ def test_policy_tries_simpler_kernels_once_then_gives_up():
 
 def test_policy_says_why_a_graph_could_not_be_exported():
     code = CASES["layer_norm"]
-    completion, _ = converse(code, answers_for(code, **{"python3 -m cuda_agent": "torch.export failed: no"}))
+    completion, _ = converse(
+        code, answers_for(code, **{"python3 -m cuda_agent.tasks.graph": "torch.export failed: no"})
+    )
     assert completion.gave_up and "torch.export failed" in completion.message["content"]

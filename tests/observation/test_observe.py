@@ -38,7 +38,7 @@ HOSTILE = {
     "segfault": (task("import ctypes; ctypes.string_at(0)"), "crashed", "eager"),
     "allocate": (task("return torch.empty(30 * 2**30, dtype=torch.int8)"), "memory", "eager"),
     "fork_bomb": (
-        task(extra="import os, signal\nwhile True:\n    if os.fork() == 0: signal.pause()"),
+        task(extra="import os, signal\nwhile os.fork(): pass\nsignal.pause()"),
         "processes",
         "load",
     ),

@@ -1,5 +1,7 @@
 """Targets that do what hostile code might; each runs in a sandboxed child only."""
 
+# ruff: noqa: PTH101, PTH102, PTH107, PTH115, PTH123, PTH208, SIM115, PLW0108
+
 import ctypes
 import json
 import os

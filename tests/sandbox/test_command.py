@@ -50,7 +50,7 @@ class TestCommand:
             ("f() { f | f & }; f; sleep 60", {}, "processes"),
         ],
     )
-    def test_limits(self, tmp_path, limits, section, script, over, status):
+    def test_limits(self, tmp_path, limits, section, *, script, over, status):
         outcome = shell(script, tmp_path, limits, section, **over)
         assert outcome.status == status
         assert outcome.value["returncode"] is None

@@ -41,7 +41,7 @@ def still_works(pool, limits):
         ("strange_reply", {}, "error", "cannot be sent"),
     ],
 )
-def test_status(pool, limits, name, payload, status, error):
+def test_status(pool, limits, *, name, payload, status, error):
     outcome = run(pool, limits, name, **payload)
     assert outcome.status == status
     assert error in outcome.error

@@ -1,12 +1,13 @@
 """Time a candidate against its baselines: interleaved, by the parent's clock, on inputs that nobody has seen.
 
-Each sample is the difference between a run of 2N calls and one of N calls, over N, so that what a request costs
-cancels. Before each run some values of the inputs change, and outputs of the run are compared afterwards.
+Each sample comes of a run of N calls and one of 2N calls on other inputs; what a request costs follows from both and is
+taken off. Before each run some values of the inputs change, and outputs of the run are compared afterwards.
 """
 
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def measure(
         calls[name] = max(1, min(most, round(1e-3 * judging.min_sample_ms / per_call)))
     sets = min(capacity, max(3 * max(calls.values()), 3))
     runners.make_ring(sets, rng.getrandbits(40))
-    times: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     deadline = time.monotonic() + BUDGET_S
     for pair in range(judging.timing_pairs):
         if pair >= MIN_PAIRS and time.monotonic() > deadline:
@@ -92,8 +93,16 @@ def measure(
                 index = rng.randrange(len(asked))
                 runners.compare(index, asked[index])
         for name in names:
-            first, second = took[name]
-            n = calls[name]
-            each = (second - first) / n
-            times[name].append(1e3 * (each if each > 0 else second / (2 * n)))
-    return times
+            seconds[name].append((took[name][0], took[name][1]))
+    return {name: samples(seconds[name], calls[name]) for name in names}
+
+
+def samples(seconds: list[tuple[float, float]], calls: int) -> list[float]:
+    """Milliseconds of one call for each pair of runs of N and of 2N calls.
+
+    What a request costs, whatever the number of calls, is the median over all pairs of twice the first less the second;
+    taking the difference pair by pair would double the noise of every sample.
+    """
+    request = max(statistics.median(2 * first - second for first, second in seconds), 0.0)
+    request = min(request, *(min(pair) / 2 for pair in seconds))
+    return [1e3 * (first + second - 2 * request) / (3 * calls) for first, second in seconds]

@@ -15,7 +15,8 @@ from cuda_agent import journal as journals
 from cuda_agent.progress import Progress
 
 # Errors that speak to the user: shown as they are, without a traceback.
-_FOR_USERS = ("ParamsError", "RecordError", "IsolationError", "MachineError", "ObservationError", "ReplayMismatch")
+_FOR_USERS = ("ParamsError", "RecordError", "IsolationError", "MachineError", "ObservationError", "FilteringError")
+_FOR_USERS += ("DecontaminationError", "ReplayMismatch", "NotebookError", "PaperError")
 
 
 class _Both:

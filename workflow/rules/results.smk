@@ -90,7 +90,7 @@ rule notebook:
     params:
         run=PARAMS.run,
         parameters=all_parameters(),
-        code=code("cuda_agent.evaluation", "cuda_agent.figures"),
+        code=code("cuda_agent.evaluation", "cuda_agent.figures", "cuda_agent.judge.rules"),
     script:
         "../scripts/notebook.py"
 
@@ -105,7 +105,7 @@ rule paper:
         published="paper/published_table1.csv",
         facts="paper/published_facts.csv",
         source="paper/paper.typ",
-        references="paper/refs.bib",
+        parts=["paper/refs.bib", "paper/numbers.typ"],
     output:
         numbers="results/<run>/numbers.json",
         pdf=report(

@@ -14,7 +14,7 @@ def table(path):
 
 with job.running(snakemake):
     given = snakemake.input
-    others = {"metrics", "tables", "figures", "published", "facts", "source", "references"}
+    others = {"metrics", "tables", "figures", "published", "facts", "source", "parts"}
     numbers = paper.numbers(
         evaluation.read({name: paths for name, paths in given.items() if name not in others}),
         json.loads(Path(given.metrics).read_text()),

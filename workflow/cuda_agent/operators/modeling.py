@@ -125,9 +125,16 @@ class ModelingCall(Call):
             config = config_class(**overrides)
             config._attn_implementation = "eager"
             arguments = {"config": config, **arguments}
-        with _reads(type(arguments.get("config")), self.read):
-            built = self._target(**arguments)
-        if sum(p.numel() for p in built.parameters()) > MAX_PARAMETERS:
+        # Some classes leave weights to the whole model to fill: memory that was never written shows as NaN here.
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            with _reads(type(arguments.get("config")), self.read):
+                built = self._target(**arguments)
+        finally:
+            torch.use_deterministic_algorithms(False)
+        if not all(bool(w.isfinite().all()) for w in built.parameters() if w.is_floating_point()):
+            raise Excluded("leaves its weights uninitialised")
+        if sum(w.numel() for w in built.parameters()) > MAX_PARAMETERS:
             raise Excluded("a whole network, not a building block")
         return built.eval()
 

@@ -17,6 +17,7 @@ def environment(folder: str, device: str) -> dict[str, str]:
     cache = Path(folder) / ".cache"
     out |= {
         "HOME": folder,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),  # this checkout's library, whichever one is installed
         "TMPDIR": folder,
         "LANG": "C.UTF-8",
         "USER": "sandbox",

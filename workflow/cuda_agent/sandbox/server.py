@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,11 +43,22 @@ def preload(device: str) -> None:
         torch._dynamo.reset()
     elif torch.cuda.is_initialized():
         raise RuntimeError("loading torch started CUDA, so that no child could use it")
-    running = len(list(Path("/proc/self/task").iterdir()))
-    if running != 1:
-        raise RuntimeError(f"{running} threads are running after the preload; children of a fork need one")
+    _check_threads(device)
     gc.collect()
     gc.freeze()
+
+
+def _check_threads(device: str) -> None:
+    """Refuse to fork with threads that hold something children need.
+
+    Libraries of CUDA start an idle native thread when they are loaded; children do without it. Any other thread, and
+    any of Python's, could hold a lock that would stay locked for ever in a child.
+    """
+    tasks = {int(task.name): (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+    tasks.pop(os.getpid())
+    if threading.active_count() > 1 or (tasks and device == "cpu"):
+        names = sorted({*tasks.values(), *(t.name for t in threading.enumerate()[1:])})
+        raise RuntimeError(f"threads are running after the preload: {', '.join(names)}; a fork cannot take them along")
 
 
 def _spawn(request: dict[str, Any], descriptors: list[int]) -> int:

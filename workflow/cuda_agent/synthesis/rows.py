@@ -8,7 +8,7 @@ from cuda_agent.synthesis.catalogue import Operator
 from cuda_agent.synthesis.draft import Dim, Draft, Traits
 from cuda_agent.synthesis.pointwise import snake
 
-_SIGNED_REDUCTIONS = ("sum", "mean", "nansum", "nanmean")
+_CONCENTRATING = ("sum", "mean", "nansum", "nanmean", "amin", "logsumexp", "norm", "vector_norm")
 _NONNEGATIVE_REDUCTIONS = ("var", "std", "norm", "vector_norm")
 
 
@@ -17,8 +17,8 @@ def reduction(draft: Draft, op: Operator, rng: Random) -> None:
     draft.need(draft.rank >= 2, "nothing to reduce")
     draft.need(not draft.traits.tiny or op.short in ("amax", "max"), "sums of a softmax are constant")
     draft.need(not draft.traits.standard or op.short in ("amax", "amin", "logsumexp"), "moments of a normal form")
-    averaged = op.short in _SIGNED_REDUCTIONS and draft.traits.nonnegative
-    draft.need(not averaged, "a mean of many values of one sign hardly varies")
+    averaged = op.short in _CONCENTRATING and draft.traits.nonnegative
+    draft.need(not averaged, "of many values of one sign it hardly varies")
     axis = draft.channel_axis if rng.random() < 0.6 else -1
     keep = not draft.last or rng.random() < 0.5
     dim = draft.constant("dim", axis, "int")

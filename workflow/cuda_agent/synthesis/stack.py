@@ -18,6 +18,7 @@ from cuda_agent.synthesis.families import FIRST, NEXT, Emit, family
 Member = tuple[Operator, Emit]
 
 FLOPS_PER_BYTE = 50  # of the largest tensor: keeps matrix products within the time that elementwise ones take
+_PROBE = 1 << 16  # a batch so large that the tensors which grow with it are the largest
 _ATTEMPTS = 12  # layouts and sizes to try before operators are said not to fit
 _REDRAWS = 2000  # the same for a candidate, which has to keep within its size as well
 _FEATURES = (96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
@@ -156,11 +157,12 @@ class Stack:
         layout = rng.choice(_LAYOUT_NAMES)
         sizes = self._sizes(layout, elements, rng)
         try:
-            one = self._emit(members, layout, [1, *sizes], Random(key))
-            batch = min(elements / one.largest, FLOPS_PER_BYTE * target / max(one.flops, 1))
+            probe = self._emit(members, layout, [_PROBE, *sizes], Random(key))
+            batch = _PROBE * min(elements / probe.largest, FLOPS_PER_BYTE * target / max(probe.flops, 1))
             if batch < 1:
                 return None
-            return self._emit(members, layout, [_round(batch), *sizes], Random(key))
+            draft = self._emit(members, layout, [_round(batch), *sizes], Random(key))
+            return draft if draft.largest <= elements else None
         except Misfit:
             return None
 

@@ -78,3 +78,8 @@ def running(snakemake: Any) -> Iterator[Job]:
             log.flush()
             sys.stderr.write(f"{snakemake.rule}: {text.rstrip()}\n")
             raise SystemExit(1) from None
+        finally:
+            logging.captureWarnings(False)
+            logging.basicConfig(
+                handlers=[logging.NullHandler()], force=True
+            )  # libraries still log as they are torn down

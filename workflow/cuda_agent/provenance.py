@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -94,6 +95,13 @@ def files(*roots: str) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def hand_on_to_jobs() -> None:
+    """Have every Python that this process starts import this very checkout of the library."""
+    here = str(PACKAGE.parent)
+    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != here]
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, *others])
+
+
 def library_versions() -> str:
     """Versions of the libraries whose operators are collected, as text."""
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers"))
@@ -124,8 +132,6 @@ def hardware(device: str) -> dict[str, str]:
         device: ``cpu`` or ``cuda``. For ``cuda``, the driver is asked without starting CUDA in this process, so that
             workers can still be forked from it.
     """
-    import os
-
     import torch
 
     versions = {

@@ -43,10 +43,13 @@ def block(root: Path) -> str:
     head = [
         "## What the published runs measured",
         "",
-        "| run | judged on | tasks | policy | tried | correct | faster than eager | than compile | × eager | × compile |",
+        "| run | judged on | tasks | policy | tried | correct | > eager | > compile | × eager | × compile |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    foot = ["", "Shares are of all tasks tried; × is the geometric mean over correct kernels; 95 % intervals."]
+    foot = [
+        "",
+        "> is the share of all tasks tried whose kernel is correct and faster by the margin; × is the geometric mean over correct kernels; 95 % intervals.",
+    ]
     return "\n".join([START, *head, *lines, *foot, "", END])
 
 

@@ -1,25 +1,17 @@
 # What all rules share: the checked parameters of this run, and how a rule names what its result depends on.
 import fcntl
 import json
-import os
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
-LIBRARY = str(Path(workflow.basedir) / "workflow")
-sys.path.insert(0, LIBRARY)
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [LIBRARY]
-    + [
-        p
-        for p in os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if p and p != LIBRARY
-    ]
-)
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
 from cuda_agent import params as parameters, provenance
+
+provenance.hand_on_to_jobs()
 
 try:
     PARAMS = parameters.parse(config)

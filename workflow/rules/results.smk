@@ -90,7 +90,9 @@ rule notebook:
     params:
         run=PARAMS.run,
         parameters=all_parameters(),
-        code=code("cuda_agent.evaluation", "cuda_agent.figures", "cuda_agent.judge.rules"),
+        code=code(
+            "cuda_agent.evaluation", "cuda_agent.figures", "cuda_agent.judge.rules"
+        ),
     script:
         "../scripts/notebook.py"
 

@@ -17,7 +17,7 @@ def environment(folder: str, device: str) -> dict[str, str]:
     cache = Path(folder) / ".cache"
     out |= {
         "HOME": folder,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),  # this checkout's library, whichever one is installed
+        "PYTHONPATH": ":".join(import_path()),
         "TMPDIR": folder,
         "LANG": "C.UTF-8",
         "USER": "sandbox",
@@ -42,6 +42,13 @@ def environment(folder: str, device: str) -> dict[str, str]:
     else:
         out["CUDA_VISIBLE_DEVICES"] = ""
     return out
+
+
+def import_path() -> list[str]:
+    """Where children find what this process has on its PYTHONPATH, this very checkout of the library first."""
+    here = str(Path(__file__).resolve().parents[2])
+    given = [str(Path(p).resolve()) for p in os.environ.get("PYTHONPATH", "").split(":") if p and Path(p).is_dir()]
+    return list(dict.fromkeys([here, *given]))
 
 
 def compiler_cache(folder: Path) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cuda_agent.sandbox import landlock, linux, processes, seccomp
+from cuda_agent.sandbox.environment import import_path
 from cuda_agent.sandbox.limits import ADDRESS_SPACE_MB
 
 # In the order in which they are tried, and written in artefacts.
@@ -71,8 +72,7 @@ class Plan:
 
 def readable_folders() -> tuple[str, ...]:
     """What code has to read besides the system's own folders: Python, its packages, this package, CUDA."""
-    package = Path(__file__).resolve().parents[2]
-    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, package, *site.getsitepackages()]
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages(), *import_path()]
     paths += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     found = {str(Path(p).resolve()) for p in paths if p and Path(p).is_absolute() and Path(p).exists()}
@@ -201,7 +201,8 @@ def _lock_down(plan: Plan) -> None:
         writable = [plan.folder, *(["/dev/shm"] if "mntns" in plan.features else [])]
         devices = [f"/dev/{name}" for name in _PLAIN_DEVICES]
         if plan.device == "cuda":
-            devices += gpu_devices()
+            # CUDA names its threads as it starts them, by writing to /proc/self/task/*/comm, and fails if it cannot.
+            devices += [*gpu_devices(), f"/proc/{os.getpid()}/task"]
         landlock.restrict([*_system_folders(), *plan.readable], writable, devices)
     linux.drop_capabilities()
     if "seccomp" in plan.features:

@@ -46,10 +46,8 @@ def block(root: Path) -> str:
         "| run | judged on | tasks | policy | tried | correct | > eager | > compile | × eager | × compile |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    foot = [
-        "",
-        "> is the share of all tasks tried whose kernel is correct and faster by the margin; × is the geometric mean over correct kernels; 95 % intervals.",
-    ]
+    shares = "> is the share of all tasks tried whose kernel is correct and faster by the margin"
+    foot = ["", f"{shares}; × is the geometric mean over correct kernels; 95 % intervals."]
     return "\n".join([START, *head, *lines, *foot, "", END])
 
 

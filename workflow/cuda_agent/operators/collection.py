@@ -75,8 +75,9 @@ def _try_specs(
             raise MachineError(f"{spec['name']}: {outcome.error}")
         result = outcome.value
         if outcome.status != "ok":
-            reason = outcome.error.split("\n")[0][:200]
-            result = {"status": "excluded", "reason": f"ended the trial: {outcome.status}: {reason}"}
+            # Which signal memory that was overwritten ends in differs from one time to the next.
+            why = outcome.error.split("\n")[0][:200] if outcome.status == "error" else outcome.status
+            result = {"status": "excluded", "reason": f"ended the trial: {why}"}
         tried.append((spec, result))
         if outcome.status not in ("ok", "error"):
             session.close()

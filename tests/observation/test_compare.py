@@ -17,7 +17,7 @@ INF, NAN = math.inf, math.nan
 def test_nothing_differs_from_itself(x):
     std, scale = compare.spread([x])
     assert compare.difference([x], [x], scale) == 0
-    assert compare.excess([x], [x], scale, 0.0, 0.0) == 0
+    assert compare.disagreement([x], [x], scale) == 0
     assert 0 <= std <= scale * (1 + 1e-9)
 
 
@@ -61,10 +61,12 @@ def test_no_scale_leaves_a_difference_undefined():
     assert compare.difference([torch.ones(1)], [torch.zeros(1)], 0.0) is None
 
 
-def test_excess_counts_values_outside_either_tolerance():
-    reference, value = torch.tensor([0.0, 100.0, 100.0, NAN]), torch.tensor([0.5, 100.5, 103.0, 1.0])
-    assert compare.excess([value], [reference], 1.0, rtol=0.01, atol=0.1) == 3 / 4
-    assert compare.excess([value], [reference], 10.0, rtol=0.01, atol=0.1) == 2 / 4
+def test_disagreement_is_the_smallest_tolerance_that_would_do():
+    reference, value = torch.tensor([0.0, 100.0, NAN]), torch.tensor([0.5, 103.0, NAN])
+    assert compare.disagreement([value], [reference], 1.0) == 0.5
+    assert compare.disagreement([value], [reference], 50.0) == 3.0 / 150
+    assert compare.disagreement([value], [torch.zeros(3)], 1.0) is None
+    assert compare.disagreement([torch.tensor([float("inf")])], [torch.ones(1)], 1.0) is None
 
 
 def test_other_kinds_of_values():

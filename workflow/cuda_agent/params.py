@@ -147,8 +147,7 @@ class Filtering(Section):
     """Which candidates survive, given what was observed."""
 
     time_window_ms: tuple[PositiveFloat, PositiveFloat]
-    agreement_rtol: PositiveFloat
-    agreement_atol: PositiveFloat
+    agreement: PositiveFloat
     repeat_rtol: Annotated[float, Field(ge=0)]
     indistinguishable_rtol: Annotated[float, Field(ge=0)]
 

@@ -106,7 +106,10 @@ OBSERVATIONS = schema(
             REAL,
             "largest |compiled - float64| over output_scale (against eager without float64)",
         ),
-        "compile_excess": (REAL, "share of output values where |compiled - eager| > atol + rtol |eager|"),
+        "compile_difference": (
+            REAL,
+            "smallest t with |compiled - eager| <= t (output_scale + |eager|) everywhere; null where none would do",
+        ),
         "eager_ms": (REAL, "median time of one eager forward, milliseconds"),
         "eager_ms_iqr": (REAL, "interquartile range of it"),
         "compile_ms": (REAL, "median time of one compiled forward, milliseconds"),

@@ -22,7 +22,7 @@ def prepare(context: Context, code: str, seed: int, device: str, threads: int) -
     runner.set_up(device, threads)
     task = load.load_task(code)
     model = task.build(seed, device)
-    arguments = task.inputs(seed, device)
+    arguments = task.inputs(seed + 1, device)  # weights and inputs from one stream would be correlated
     tensors: list[torch.Tensor] = []
     tree = layout.flatten(arguments, tensors)
     with torch.no_grad():

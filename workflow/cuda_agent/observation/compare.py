@@ -81,19 +81,23 @@ def difference(a: Tensors, b: Tensors, scale: float | None) -> float | None:
     return _finite(largest / scale) if scale else None
 
 
-def excess(value: Tensors, reference: Tensors, scale: float | None, rtol: float, atol: float) -> float | None:
-    """Share of values with ``|value - reference| > atol * scale + rtol * |reference|``; None for other shapes.
+def disagreement(value: Tensors, reference: Tensors, scale: float | None) -> float | None:
+    """Smallest tolerance t with ``|value - reference| <= t * (scale + |reference|)`` everywhere.
 
     A NaN agrees with a NaN and an infinity with the same infinity only.
+
+    Returns:
+        None where no tolerance would do: other shapes, a value that is not finite in one only.
     """
     if not comparable(value, reference):
         return None
-    count, outside = 0, 0
-    bound = atol * (scale or 0.0)
+    largest = 0.0
     for x, y in zip(value, reference, strict=True):
         for p, q in zip(_chunks(x), _chunks(y), strict=True):
             same = (p == q) | (p.isnan() & q.isnan())
-            close = q.isfinite() & ((p - q).abs() <= bound + rtol * q.abs())
-            count += p.numel()
-            outside += int((~(same | close)).sum())
-    return outside / count if count else 0.0
+            needed = torch.where(same, 0.0, (p - q).abs() / ((scale or 0.0) + q.abs()))
+            if needed.numel():
+                if not needed.isfinite().all():
+                    return None
+                largest = max(largest, float(needed.max()))
+    return largest

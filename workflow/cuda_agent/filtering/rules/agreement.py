@@ -8,11 +8,13 @@ from cuda_agent.records import Row
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:
-    excess = observation["compile_excess"]
-    if excess is not None and excess <= 0:
+    needed = observation["compile_difference"]
+    if needed is not None and needed <= filtering.agreement:
         return None
     return Failure(
-        f"{excess} of the output values differ between eager and compiled by more than the tolerance",
-        {k: observation[k] for k in ("compile_excess", "compile_error_value", "eager_error", "output_scale")},
-        {"agreement_rtol": filtering.agreement_rtol, "agreement_atol": filtering.agreement_atol},
+        "eager and compiled agree at no tolerance"
+        if needed is None
+        else f"eager and compiled agree only to {needed:.3g}",
+        {k: observation[k] for k in ("compile_difference", "compile_error_value", "eager_error", "output_scale")},
+        {"agreement": filtering.agreement},
     )

@@ -29,15 +29,15 @@ reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks,
 	$(SNAKEMAKE) $(ARGS)
 	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
 
-test: setup ## lint and all tests but the nightly ones (ARGS=... goes to pytest)
+test: setup ## lint and the tests of every part (ARGS=... goes to pytest)
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow/rules
 	snakemake --lint
 	cuda-agent dvc-yaml --check
-	pytest -m "not nightly and not gpu" --numprocesses 2 $(ARGS)
+	pytest -m "not nightly and not gpu and not end_to_end" --numprocesses 2 $(ARGS)
 
-test-all: setup ## the nightly tests too
+test-all: setup ## the end-to-end and nightly tests too (the real Snakemake and DVC on copies of the repository)
 	pytest -m "not gpu" --numprocesses 2 $(ARGS)
 
 format: setup ## format Python and rules, write dvc.yaml anew from the rules

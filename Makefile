@@ -29,16 +29,17 @@ reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks,
 	$(SNAKEMAKE) $(ARGS)
 	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
 
+# One test at a time: those of the sandbox plant fork bombs, which others would feel.
 test: setup ## lint and the tests of every part (ARGS=... goes to pytest)
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow/rules
 	snakemake --lint
 	cuda-agent dvc-yaml --check
-	pytest -m "not nightly and not gpu and not end_to_end" --numprocesses 2 $(ARGS)
+	pytest -m "not nightly and not gpu and not end_to_end" $(ARGS)
 
 test-all: setup ## the end-to-end and nightly tests too (the real Snakemake and DVC on copies of the repository)
-	pytest -m "not gpu" --numprocesses 2 $(ARGS)
+	pytest -m "not gpu" $(ARGS)
 
 format: setup ## format Python and rules, write dvc.yaml anew from the rules
 	ruff check --fix

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).resolve().parent
 TEMPLATE = PACKAGE.parent / "agent_workdir"
 
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from cuda_agent.provenance import TEMPLATE
+
 Backend = Literal["cpp", "cuda"]
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "agent_workdir"
 SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".hh", ".h", ".inc", ".inl")
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 64

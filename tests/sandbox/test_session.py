@@ -1,6 +1,7 @@
 """One child, several calls."""
 
 import dataclasses
+import subprocess
 import threading
 
 import pytest
@@ -87,3 +88,27 @@ def test_a_lost_server_is_replaced(section, limits):
         pool._server._process.kill()
         pool._server._process.wait()
         assert pool.run("hostile:echo", {"value": 2}, limits=limits).value == 2
+
+
+def test_a_server_that_cannot_be_started_is_tried_again_by_the_next_session(section, limits, monkeypatch):
+    with sandbox.Pool("cpu", section, compiles=False) as pool:
+        assert pool.run("hostile:echo", {"value": 1}, limits=limits).value == 1
+        pool._server._process.kill()
+        pool._server._process.wait()
+
+        def refuse(*_, **__):
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", refuse)
+            outcome = pool.run("hostile:echo", {"value": 2}, limits=limits)
+        assert outcome.status == "machine"
+        assert "temporarily unavailable" in outcome.error
+        assert pool.run("hostile:echo", {"value": 3}, limits=limits).value == 3
+
+
+def test_without_the_compiler_a_pool_needs_no_c_compiler(section, limits, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("CXX", "")
+    with sandbox.Pool("cpu", section, compiles=False) as pool:
+        assert pool.run("hostile:echo", {"value": 1}, limits=limits).value == 1

@@ -46,11 +46,13 @@ def load_models(seed):
 
 
 def fresh_inputs(seed):
-    """One set of inputs on the device."""
+    """One set of inputs, drawn on the device, where it is fast."""
     from model import get_inputs
 
     torch.manual_seed(seed)
-    return [v.to(device()) if isinstance(v, torch.Tensor) else v for v in get_inputs()]
+    with torch.device(device()):
+        values = get_inputs()
+    return [v.to(device()) if isinstance(v, torch.Tensor) else v for v in values]
 
 
 def _copy(values):

@@ -23,9 +23,6 @@ from cuda_agent.tasks.trace import trace
 if TYPE_CHECKING:
     from cuda_agent.sandbox.child import Context
 
-# Eager and compiled are expected to agree within this much, the second of them relative to the outputs' RMS. It is the
-# tolerance of KernelBench (https://github.com/ScalingIntelligence/KernelBench) at its first release.
-
 _ERROR_LENGTH = 2000
 
 

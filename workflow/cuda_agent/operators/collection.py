@@ -112,7 +112,7 @@ def collect(
     code = provenance.code_hash("cuda_agent.operators.collection")
     versions = {source: importlib.metadata.version(source) for source in params.sources}
     found: list[tuple[str, Spec, dict[str, Any]]] = []
-    with Pool("cpu", sandbox, workers) as pool:
+    with Pool("cpu", sandbox, workers, compiles=False) as pool:
         batches = discover(pool, params, sandbox)
         keys = [Journal.key(source, specs, versions[source], code) for source, specs in batches]
 

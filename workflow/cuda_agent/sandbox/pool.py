@@ -32,28 +32,38 @@ _FORK_S = 60.0
 _GPU_S = 120.0
 
 
+class _RefusedError(MachineError):
+    """The server could not do it this time; it lives on, and with it all other children."""
+
+
 class _Server:
     """The fork server's process, and the socket to ask it by."""
 
-    def __init__(self, folder: Path, device: str, import_path: list[str]) -> None:
+    def __init__(self, folder: Path, device: str, import_path: list[str], compiles: bool) -> None:
         self._log = folder / "server.log"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         variables = environment(str(folder), device) | {"PYTHONPATH": os.pathsep.join(import_path)}
         variables |= compiler_cache(user_folder("cache"))
         argv = [sys.executable, "-P", "-m", "cuda_agent.sandbox.server", str(theirs.fileno()), device]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                argv,
-                env=variables,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        theirs.close()
+        argv += ["compiles"] if compiles else []
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    argv,
+                    env=variables,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except OSError as error:
+            ours.close()
+            raise MachineError(f"the fork server cannot be started: {error}") from None
+        finally:
+            theirs.close()
         self._ready = False
 
     def _receive(self, timeout_s: float) -> tuple[dict[str, Any], list[int]]:
@@ -70,7 +80,8 @@ class _Server:
             raise MachineError(f"the fork server does not answer: {reason}; its log ends with: {log}")
         reply = json.loads(data)
         if "failed" in reply:
-            raise MachineError(f"the fork server: {reply['failed']}")
+            kind = _RefusedError if self._ready else MachineError
+            raise kind(f"the fork server: {reply['failed']}")
         return reply, descriptors
 
     def ask(self, request: dict[str, Any], descriptors: list[int] = []) -> tuple[dict[str, Any], list[int]]:  # noqa: B006
@@ -82,8 +93,8 @@ class _Server:
         if not self._ready:
             self._receive(_START_S)
             self._ready = True
-        self._control.settimeout(_FORK_S)
         try:
+            self._control.settimeout(_FORK_S)
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         except OSError as error:
             raise MachineError(f"the fork server is gone: {error}") from None
@@ -110,13 +121,15 @@ class Pool:
         device: ``cpu`` or ``cuda``: what the children may use.
         sandbox: the ``sandbox`` section of the parameters.
         workers: how many items `map` works on at once.
+        compiles: whether children use `torch.compile`, whose parts are then loaded once for all. On a CPU this takes a
+            C++ compiler.
 
     Raises:
         IsolationError: this machine cannot keep the children apart (see `check_isolation`).
     """
 
-    def __init__(self, device: str, sandbox: Any, workers: int = 1) -> None:
-        self.device, self.sandbox, self.workers = device, sandbox, workers
+    def __init__(self, device: str, sandbox: Any, workers: int = 1, *, compiles: bool = True) -> None:
+        self.device, self.sandbox, self.workers, self._compiles = device, sandbox, workers, compiles
         self.isolation = isolation.check_isolation(sandbox)
         self._features = isolation.features()
         self._folder = Path(tempfile.mkdtemp(prefix="cuda-agent-pool-"))
@@ -124,6 +137,7 @@ class Pool:
         self._sessions: set[Session] = set()
         package = Path(__file__).resolve().parents[2]
         self._import_path = [str(package), *(str(Path(p).resolve()) for p in sys.path if p)]
+        self._closed = False
         self._server: _Server | None = self._start_server()  # it loads while the caller goes on
 
     def __enter__(self) -> Pool:
@@ -137,9 +151,8 @@ class Pool:
         for session in list(self._sessions):
             session.close()
         with self._lock:
-            if self._server is not None:
-                self._server.stop()
-                self._server = None
+            self._closed = True
+            self._stop_server()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def session(
@@ -195,7 +208,12 @@ class Pool:
             return session.call(GPU_CHECK, {}).status == "ok"
 
     def _start_server(self) -> _Server:
-        return _Server(self._folder, self.device, self._import_path)
+        return _Server(self._folder, self.device, self._import_path, self._compiles)
+
+    def _stop_server(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
 
     # What sessions use.
 
@@ -249,12 +267,21 @@ class Pool:
     def _ask(self, request: dict[str, Any], descriptors: list[int]) -> tuple[dict[str, Any], list[int]]:
         with self._lock:
             try:
-                if self._server is None:
-                    raise MachineError("the pool is closed")
-                return self._server.ask(request, descriptors)
+                return self._ask_once(request, descriptors)
+            except _RefusedError:
+                raise
             except MachineError:
-                if self._server is None:
-                    raise
-                self._server.stop()
-                self._server = self._start_server()
-                return self._server.ask(request, descriptors)
+                return self._ask_once(request, descriptors)
+
+    def _ask_once(self, request: dict[str, Any], descriptors: list[int]) -> tuple[dict[str, Any], list[int]]:
+        if self._closed:
+            raise MachineError("the pool is closed")
+        if self._server is None:
+            self._server = self._start_server()
+        try:
+            return self._server.ask(request, descriptors)
+        except _RefusedError:
+            raise
+        except MachineError:
+            self._stop_server()  # whoever asks next gets a new one
+            raise

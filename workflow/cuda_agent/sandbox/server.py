@@ -1,7 +1,7 @@
-"""The fork server: has torch and its compiler loaded, and forks a jail for each session.
+"""The fork server: has torch and, if it is wanted, its compiler loaded, and forks a jail for each session.
 
-Started as ``python -m cuda_agent.sandbox.server DESCRIPTOR DEVICE`` with an environment that holds no secret, since
-its children have a copy of its memory. It runs nothing untrusted, and ends when its parent does.
+Started as ``python -m cuda_agent.sandbox.server DESCRIPTOR DEVICE [compiles]`` with an environment that holds no
+secret, since its children have a copy of its memory. It runs nothing untrusted, and ends when its parent does.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ MAX_REQUEST = 1 << 17
 MAX_DESCRIPTORS = 64
 
 
-def preload(device: str) -> None:
+def preload(device: str, compiles: bool) -> None:
     """Load what children would otherwise load one by one, and leave no thread behind, as threads do not survive a fork.
 
-    On a CPU one small module is compiled, which takes most of the time of a child's first compilation away. For a GPU
-    nothing is compiled: asking for the GPU's properties would start CUDA, and CUDA does not survive a fork either.
+    For children that compile, on a CPU one small module is compiled, which takes most of the time of a child's first
+    compilation away. For a GPU nothing is compiled: asking for the GPU's properties would start CUDA, and CUDA does not
+    survive a fork either.
     """
     import torch
-    import torch._inductor.compile_fx
-    import tqdm
 
     torch.set_num_threads(1)
-    tqdm.tqdm.monitor_interval = 0  # the compiler's progress bars would start a thread
-    if device == "cpu":
+    if compiles:
+        import torch._inductor.compile_fx
+        import tqdm
+
+        tqdm.tqdm.monitor_interval = 0  # the compiler's progress bars would start a thread
+    if compiles and device == "cpu":
         with torch.no_grad():
             module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Softmax(-1)).eval()
             torch.compile(module)(torch.zeros(4, 8))
         torch._dynamo.reset()
-    elif torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():
         raise RuntimeError("loading torch started CUDA, so that no child could use it")
     _check_threads(device)
     gc.collect()
@@ -83,9 +86,10 @@ def _spawn(request: dict[str, Any], descriptors: list[int]) -> int:
 
 def _forget_folders(folder: str) -> None:
     """Have a child write to its own folder what libraries would write where the server did."""
-    from torch._inductor import codecache
-
     tempfile.tempdir = None
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is None:  # the server has no compiler loaded
+        return
     codecache._HEADER_DIR = os.path.join(folder, ".cache", "headers")  # noqa: PTH118
     codecache._HEADER_LOCK_DIR = os.path.join(codecache._HEADER_DIR, "locks")  # noqa: PTH118
 
@@ -146,7 +150,7 @@ def main() -> None:
     os.set_inheritable(control.fileno(), False)
     linux.adopt_orphans()
     try:
-        preload(sys.argv[2])
+        preload(sys.argv[2], "compiles" in sys.argv[3:])
     except Exception as error:
         control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         raise

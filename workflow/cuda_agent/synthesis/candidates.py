@@ -98,7 +98,7 @@ def _written(
     code = provenance.code_hash("cuda_agent.synthesis.llm")
     settings = params.llm.model_dump() | {"repair_rounds": params.repair_rounds}
     texts: dict[int, str] = {}
-    with Pool("cpu", sandbox, workers) as pool:
+    with Pool("cpu", sandbox, workers, compiles=False) as pool:
 
         def drive(plan: Plan) -> tuple[str, bool]:
             index, source, names, text = plan

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import yaml
-from conftest import ROOT
+from agent_runs import ROOT
 from cuda_agent import params
 from cuda_agent.agent.loop import Loop
 from cuda_agent.agent.tools import schemas

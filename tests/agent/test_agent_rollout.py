@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from conftest import CODE, ROOT
+from agent_runs import CODE, ROOT
 from cuda_agent import params, provenance, records
 from cuda_agent.agent.policies.replay import ReplayMismatch
 from cuda_agent.sandbox import MachineError
@@ -204,9 +204,9 @@ def test_a_killed_job_goes_on_where_it_was(runs, tmp_path):
         return answer("too late")
 
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import json; from pathlib import Path; import conftest;"
-        "from cuda_agent import params; runs = conftest.Runs(params.load(conftest.ROOT), Path(sys.argv[2]));"
-        "runs(runs.policy(base_url=sys.argv[3]), codes=[conftest.CODE] * 2)"
+        "import sys; sys.path.insert(0, sys.argv[1]); import json; from pathlib import Path; import agent_runs;"
+        "from cuda_agent import params; runs = agent_runs.Runs(params.load(agent_runs.ROOT), Path(sys.argv[2]));"
+        "runs(runs.policy(base_url=sys.argv[3]), codes=[agent_runs.CODE] * 2)"
     )
     with serve([*touch(), hang, *touch("# y\n")]) as server:
         here = str(ROOT / "tests" / "agent")

@@ -82,7 +82,7 @@ def pool():
 @pytest.fixture(autouse=True)
 def environment(monkeypatch, pool):
     monkeypatch.setenv("SYNTHESIS_TEST_KEY", "secret")
-    monkeypatch.setattr(candidates, "Pool", lambda *_: nullcontext(pool))  # starting one takes seconds
+    monkeypatch.setattr(candidates, "Pool", lambda *_, **__: nullcontext(pool))  # starting one takes seconds
 
 
 def composed(url, journal=None, retries=0, model="m"):

@@ -64,6 +64,13 @@ def all_parameters():
     return json.dumps(value, sort_keys=True)
 
 
+def overrides(wildcards):
+    """Parameters that a notebook computes with, where they may come from the command line."""
+    sections = {"results": ("seed", "results")}.get(wildcards.notebook, ())
+    value = PARAMS.model_dump(mode="json")
+    return {name: value[name] for name in sections}
+
+
 def code(*modules):
     """The library modules that a rule runs and a hash of all they import; Snakemake sees the script alone."""
     return f"{' '.join(modules)} @ {provenance.code_hash(*modules)}"

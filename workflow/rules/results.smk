@@ -89,7 +89,7 @@ rule notebook:
         notebook="|".join(NOTEBOOKS),
     params:
         run=PARAMS.run,
-        parameters=all_parameters(),
+        overrides=overrides,
         code=code(
             "cuda_agent.evaluation", "cuda_agent.figures", "cuda_agent.judge.rules"
         ),

@@ -3,6 +3,7 @@
 from cuda_agent import evaluation, job
 
 with job.running(snakemake):
-    evaluation.execute_notebook(
-        snakemake.input.source, snakemake.output[0], {"root": ".", "run": snakemake.params.run}, folder="."
-    )
+    values = {"root": ".", "run": snakemake.params.run}
+    if snakemake.params.overrides:
+        values["overrides"] = snakemake.params.overrides
+    evaluation.execute_notebook(snakemake.input.source, snakemake.output[0], values, folder=".")

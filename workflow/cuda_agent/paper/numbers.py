@@ -44,7 +44,6 @@ def numbers(
     out: dict[str, Entry] = {}
     out["run"] = _entry(params.run, "", "params.yaml")
     out["seed"] = _entry(params.seed, "", "params.yaml")
-    out["measurements"] = _entry(params.measurements, "", "params.yaml")
     for section in SECTIONS:
         for key, value in _flat(f"params.{section}", getattr(params, section).model_dump()):
             out[key] = _entry(value, _unit(key), "params.yaml")

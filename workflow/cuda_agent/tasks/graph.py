@@ -92,11 +92,9 @@ def export(model: torch.nn.Module, inputs: list[Any]) -> dict[str, Any]:
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value = model(*inputs)
             program = torch.export.export(model, tuple(inputs)).run_decompositions(_decompositions())
     except Exception as error:
         raise GraphError(f"torch.export failed: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
-    form = {torch.Tensor: "tensor", tuple: "tuple", list: "list"}.get(type(value), "other")
 
     specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
     kinds = {"PARAMETER": "parameter", "BUFFER": "buffer", "CONSTANT_TENSOR": "constant", "USER_INPUT": "input"}
@@ -134,8 +132,15 @@ def export(model: torch.nn.Module, inputs: list[Any]) -> dict[str, Any]:
         "inputs": [e for e in entries if e["kind"] == "input" or e["name"] in used],
         "nodes": nodes,
         "outputs": [o["ref"] for o in outputs],
-        "output_form": form,
+        "output_form": _form(program.call_spec.out_spec),
     }
+
+
+def _form(spec: Any) -> str:
+    if spec.is_leaf():
+        return "tensor"
+    flat = all(child.is_leaf() for child in spec.children())
+    return {tuple: "tuple", list: "list"}.get(spec.type, "other") if flat else "other"
 
 
 def _refs(value: Any) -> set[str]:
@@ -155,8 +160,9 @@ def main(argv: list[str] | None = None) -> int:
     from .load import load_task
 
     task = load_task(args.model.read_text())
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # large inputs are drawn faster there
     try:
-        graph = export(task.build(0), task.inputs(0))
+        graph = export(task.build(0, device), task.inputs(0, device))
     except GraphError as error:
         print(error, file=sys.stderr)
         return 1

@@ -82,6 +82,22 @@ def test_map_passes_exceptions_on(pool):
         list(pool.map(drive, [1]))
 
 
+def test_map_does_again_alone_what_was_short_of_something_shared(pool):
+    running, seen = [], []
+
+    def drive(item):
+        running.append(item)
+        seen.append((item, len(running)))
+        time = [s for s, _ in seen].count(item)
+        running.remove(item)
+        return "short" if item % 2 and time == 1 else time
+
+    results = dict(pool.map(drive, range(6), again=lambda result: result == "short"))
+    assert results == {0: 1, 2: 1, 4: 1, 1: 2, 3: 2, 5: 2}
+    assert sorted(i for i, _ in seen[-3:]) == [1, 3, 5]
+    assert [n for _, n in seen[-3:]] == [1, 1, 1]
+
+
 def test_a_lost_server_is_replaced(section, limits):
     with sandbox.Pool("cpu", section) as pool:
         assert pool.run("hostile:echo", {"value": 1}, limits=limits).value == 1

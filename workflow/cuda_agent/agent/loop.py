@@ -136,8 +136,11 @@ class Loop:
             result = Result(f"Error: {error}", True)
         else:
             limit = self._limits.tool_timeout_s if completion.timeout_s is None else completion.timeout_s
-            if completion.timeout_s is None:
-                with device_lock(self._device, exclusive=bool(_MEASURES.search(arguments.get("command", "")))):
+            command = arguments.get("command")
+            if command is None:  # tools on files leave the device alone
+                result = self._tools.call(name, arguments, self._left(limit))
+            elif completion.timeout_s is None:
+                with device_lock(self._device, exclusive=bool(_MEASURES.search(command))):
                     started = time.monotonic()
                     self._deadline += started - asked  # waiting for others is not this rollout's time
                     result = self._tools.call(name, arguments, self._left(limit))

@@ -1,7 +1,7 @@
 """The candidate's child: loads ``ModelNew`` and answers "here are inputs, give me outputs".
 
-Nothing that happens here is believed: outputs are compared in the parent, times are taken there. What is seen of the
-candidate from inside is a tripwire, and evidence.
+Nothing that happens here is believed: outputs are compared in the reference's child, times are taken in the parent.
+What is seen of the candidate from inside is a tripwire, and evidence.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load_weights(context: Context) -> None:
     state = context.state
     specs = state["specs"]["state"]
     found = layout.views(context.buffer("state"), specs)
-    weights = {s["name"]: t.clone().to(state["device"]) for s, t in zip(specs, found, strict=True)}
+    weights = {s["name"]: t.to(state["device"], copy=True) for s, t in zip(specs, found, strict=True)}
     state["model"].load_state_dict(weights, strict=True)
 
 
@@ -96,7 +96,7 @@ def ghost(context: Context) -> dict[str, Any]:
 
 def _inputs(context: Context) -> list[torch.Tensor]:
     found = layout.views(context.buffer("in"), context.state["specs"]["inputs"])
-    return [t.clone().to(context.state["device"]) for t in found]
+    return [t.to(context.state["device"], copy=True) for t in found]
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

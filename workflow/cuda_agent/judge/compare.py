@@ -1,4 +1,4 @@
-"""Hold a candidate's outputs against the reference's, in the parent, on memory that both children wrote to."""
+"""Hold a candidate's outputs against the reference's, where the reference is: no code of the candidate's runs there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 
 TOLERANCE = 1e-2  # published: |c - e| <= TOLERANCE + TOLERANCE |e|
 
-# Values at a time: small outputs in parts that stay in the cache and for which torch starts no threads, since other
-# work may hold all cores; large ones in parts that are worth threads.
-_CHUNK, _LARGE_CHUNK, _LARGE = 1 << 14, 1 << 22, 1 << 23
+# Values at a time. On a CPU small outputs go in parts that stay in the cache and for which torch starts no threads,
+# since other work may hold all cores; large ones in parts that are worth threads.
+_CHUNK, _LARGE_CHUNK, _LARGE, _GPU_CHUNK = 1 << 14, 1 << 22, 1 << 23, 1 << 26
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:
@@ -20,7 +20,7 @@ def _reals(tensor: torch.Tensor) -> torch.Tensor:
 
 def _chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     n = tensors[0].numel()
-    step = _CHUNK if n < _LARGE else _LARGE_CHUNK
+    step = _GPU_CHUNK if tensors[0].is_cuda else _CHUNK if n < _LARGE else _LARGE_CHUNK
     for start in range(0, n, step):
         yield tuple(t[start : start + step].double() for t in tensors)
 

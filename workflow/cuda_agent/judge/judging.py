@@ -23,6 +23,7 @@ from cuda_agent.sandbox import Limits, MachineError, Pool, device_lock
 Row = dict[str, Any]
 
 ATTEMPTS = 2  # how often a submission is tried when the machine fails
+GPU_CASES = 4  # judged at once on a GPU: each holds the inputs many times over, and timing is done by one at a time
 _ROOM = 2**30  # bytes of inputs, weights or outputs that a task may have if its row does not say more
 _ERROR_CHARACTERS = 4000
 
@@ -161,7 +162,11 @@ def judge(
             progress(resumed=True)
     if not todo:
         return rows
+    workers = min(workers, GPU_CASES) if judging.device == "cuda" else workers
     with Pool(judging.device, sandbox_params, workers) as pool:
+
+        def short(row: Row) -> bool:
+            return judging.device == "cuda" and row["status"] == "memory"
 
         def drive(item: tuple[Row, str]) -> Row:
             submission = item[0]
@@ -172,7 +177,7 @@ def judge(
             who = {"task_id": submission["task_id"], "policy": submission["policy"]}
             return {**who, **judged, **hardware, "isolation": pool.isolation, "code_hash": code}
 
-        for (_, key), row in pool.map(drive, todo):
+        for (_, key), row in pool.map(drive, todo, again=short):
             rows.append(row)
             if journal is not None and row["status"] != "machine":
                 journal.put(key, row)

@@ -1,4 +1,4 @@
-"""The trusted child: draws inputs, computes what is expected, and runs the baselines."""
+"""The trusted child: draws inputs, computes what is expected, holds answers against it, and runs the baselines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from cuda_agent.judge import inputs, layout, runner
+from cuda_agent.judge import compare, inputs, layout, runner
 from cuda_agent.tasks import load
 
 Context = Any
@@ -60,7 +60,7 @@ def weights(context: Context, seed: int | None) -> None:
 
 
 def draw(context: Context, seed: int, distribution: str) -> dict[str, Any]:
-    """Draw fresh inputs under a distribution, write them to ``in`` and what is expected to ``out`` and ``out64``."""
+    """Draw fresh inputs under a distribution, write them to ``in``, and compute what is expected."""
     state = context.state
     drawn: list[torch.Tensor] = []
     layout.flatten(state["task"].inputs(seed, state["device"]), drawn)
@@ -82,7 +82,6 @@ def _expect(context: Context) -> dict[str, Any]:
     layout.write(context.buffer("in"), state["drawn"])
     expected = _call(state["model"], state["tree"], state["drawn"])
     finite = all(bool(torch.isfinite(t).all()) for t in expected)
-    layout.write(context.buffer("out"), expected)
     exact, reason = expected, "no float64 model"
     if state["double"] is not None:
         try:
@@ -92,8 +91,16 @@ def _expect(context: Context) -> dict[str, Any]:
             reason = str(error).split("\n")[0][:200]
     if [t.shape for t in exact] != [t.shape for t in expected]:
         exact, reason = expected, "the float64 model returns other shapes"
-    layout.write(context.buffer("out64"), exact, torch.float64)
+    state["expected"], state["exact"] = expected, exact
     return {"finite": finite, "float64": not reason, "reason": reason}
+
+
+def errors(context: Context, scaled: bool) -> dict[str, Any]:
+    """Hold the answer in ``got`` against what is expected; see `compare.compare`."""
+    state = context.state
+    got = layout.views(context.buffer("got"), [layout.spec(t) for t in state["expected"]])
+    on_device = [t.to(state["device"]) for t in got]
+    return compare.compare(on_device, state["expected"], state["exact"], scaled=scaled)
 
 
 def _call(model: torch.nn.Module, tree: Any, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -130,7 +137,7 @@ def run(context: Context, which: str, sets: list[int], places: list[Any]) -> Non
 
 
 def answer(context: Context, k: int) -> None:
-    """Write what eager returns for a set, as it is now, to ``out``."""
+    """Expect what eager returns for a set, as it is now."""
     with torch.no_grad():
         leaves = layout.outputs(context.state["model"](*context.state["ring"].arguments(k)))
-    layout.write(context.buffer("out"), [t for _, t in leaves])
+    context.state["expected"] = context.state["exact"] = [t for _, t in leaves]

@@ -77,7 +77,10 @@ def observe(
             def drive(item: tuple[int, str]) -> Row:
                 return _observe_one(pool, candidates[item[0]]["code"], observation, seed) | constant
 
-            for (i, key), row in pool.map(drive, todo):
+            def short(row: Row) -> bool:
+                return pool.device == "cuda" and row["status"] == "memory"
+
+            for (i, key), row in pool.map(drive, todo, again=short):
                 name = candidates[i]["candidate_id"]
                 if row["status"] == "machine":
                     failed.append(f"{name}: {row['error']}")

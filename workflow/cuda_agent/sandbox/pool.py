@@ -186,19 +186,32 @@ class Pool:
                 break
         return outcome
 
-    def map(self, drive: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+    def map(
+        self,
+        drive: Callable[[Item], Result],
+        items: Iterable[Item],
+        again: Callable[[Result], bool] = lambda _: False,
+    ) -> Iterator[tuple[Item, Result]]:
         """Call ``drive`` on each item in ``workers`` threads, each of which runs sessions of its own.
 
-        Yields items with their results as they finish. An exception of ``drive`` ends the map; what is running then
-        is waited for, the rest is not begun.
+        Yields items with their results as they finish. Where ``again`` says so of a result, the item is done once more
+        at the end, with no other beside it: what the workers share, such as a GPU's memory, is then its own. An
+        exception of ``drive`` ends the map; what is running then is waited for, the rest is not begun.
         """
         with ThreadPoolExecutor(self.workers, thread_name_prefix="sandbox-drive") as executor:
             pending = {executor.submit(drive, item): item for item in items}
+            alone: list[Item] = []
             try:
                 while pending:
                     done, _ = wait(pending, return_when=FIRST_COMPLETED)
                     for future in done:
-                        yield pending.pop(future), future.result()
+                        item, result = pending.pop(future), future.result()
+                        if self.workers > 1 and again(result):
+                            alone.append(item)
+                        else:
+                            yield item, result
+                for item in alone:
+                    yield item, drive(item)
             finally:
                 executor.shutdown(wait=False, cancel_futures=True)
 

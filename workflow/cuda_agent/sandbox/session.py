@@ -27,7 +27,10 @@ GPU_CHECK = "cuda_agent.sandbox.child:use_gpu"
 
 _READY_S = 60.0  # for the child to lock itself in
 _END_S = 30.0  # for the kernel to end a jail
-_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory", "std::bad_alloc")
+_OUT_OF_MEMORY = (
+    *("can't allocate memory", "out of memory", "cannot allocate memory", "std::bad_alloc"),
+    "driverapi::get()->nvmlinit",  # torch, when a GPU's memory is full, asks NVML who holds it; it is not there inside
+)
 _GPU_FAULTS = (
     *("no cuda-capable device", "found no nvidia driver", "driver version is insufficient", "uncorrectable ecc"),
     *("devices are busy or unavailable", "device(s) is/are busy", "system not yet initialized", "cuda unknown error"),

@@ -1,6 +1,6 @@
 """Kernels in CUDA.
 
-Three forms. *Elementwise*: a thread for four neighbours (float4). *By row*: a warp or a block for each row, float4
+Three forms. *Elementwise*: four neighbours at a time (float4), several times a thread. *By row*: a warp or a block for each row, float4
 along it; what several passes read stays in shared memory, so that a row is read from memory once.
 *By column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction.
 """
@@ -20,6 +20,7 @@ from .writer import touched
 OPERATIONS = {"sum": "Sum", "prod": "Product", "max": "Max", "min": "Min"}
 SHARED_BYTES = 100_000  # of what is kept between passes, for one block: two blocks fit on a multiprocessor
 WIDTH = 4
+MANY_BLOCKS = 4096  # enough for every multiprocessor to have some at any time
 
 
 def source(name: str, schedule: Schedule, arguments: str) -> str:
@@ -241,14 +242,20 @@ class _Writer:
         self.guard = ""
         lines = self._body([], self.plan.stores)
         count = total // self.width
-        grid = max(1, -(-count // 256))
-        thread = "int64_t(blockIdx.x) * 256 + threadIdx.x"
+        # Loads that do not wait for each other keep more of memory busy; a grid too small would leave it idle.
+        times = next((t for t in (4, 2) if count % (256 * t) == 0 and count >= 256 * t * MANY_BLOCKS), 1)
+        grid = max(1, -(-count // (256 * times)))
+        first = "int64_t(blockIdx.x)" if times == 1 else f"(int64_t(blockIdx.x) * {times} + u)"
+        thread = f"{first} * 256 + threadIdx.x"
         head = [f"const int64_t k = ({thread}) * {self.width};" if self.width > 1 else f"const int64_t k = {thread};"]
         if count % 256:
             head.append(f"if (k >= {total}) return;")
         kind = "int64_t" if total >= 2**31 else "uint32_t"
         position = "k" if kind == "int64_t" else "uint32_t(k)"
-        return _Written([*head, *decode(position, variables, self.names, "int64_t"), *lines], grid, (256, 1))
+        body = [*head, *decode(position, variables, self.names, "int64_t"), *lines]
+        if times > 1:
+            body = ["#pragma unroll", f"for (int u = 0; u < {times}; ++u) {{", *indented(body, 1), "}"]
+        return _Written(body, grid, (256, 1))
 
 
 def _scan(s: Scanning) -> _Written:

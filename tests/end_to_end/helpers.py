@@ -34,9 +34,9 @@ def copy_repository(target):
     ).stdout
     for name in filter(None, listed.split("\0")):
         source = ROOT / name
-        if source.is_file() and not name.startswith("results/"):
+        if (source.is_file() or source.is_symlink()) and not name.startswith("results/"):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target / name)
+            shutil.copy2(source, target / name, follow_symlinks=False)
     (target / "dvc.lock").unlink(missing_ok=True)
     return target
 
@@ -79,6 +79,12 @@ class Repository:
 
     def git(self, *args):
         return self.run("git", *args)[1]
+
+    def experiment(self, name, path):
+        """Text of a file as an experiment of DVC left it."""
+        refs = self.git("for-each-ref", "refs/exps", "--format=%(refname)").split()
+        (ref,) = [r for r in refs if r.endswith(f"/{name}")]
+        return self.git("show", f"{ref}:{path}")
 
     def commit(self, message):
         self.git("add", "-A")

@@ -1,5 +1,6 @@
 """Snakemake and DVC together: an ablation never publishes another one's numbers and measures nothing again."""
 
+import hashlib
 import json
 import re
 
@@ -68,11 +69,11 @@ def test_ablations_publish_their_own_numbers_and_measure_nothing_again(published
         published.run(
             "dvc", "exp", "run", "--temp", "-n", name, "-S", f"results.faster_margin={margin}", "results@laptop"
         )
-        text = published.git("show", f"{name}:results/laptop/metrics.json")
+        text = published.experiment(name, "results/laptop/metrics.json")
         config = params.load(published.root, "laptop", {"results": {"faster_margin": margin}})
         expected = evaluation.metrics(judged, tasks, config.results, seed=config.seed)
         assert json.loads(text) == json.loads(records.dumps(expected))
-        locked = yaml.safe_load(published.git("show", f"{name}:dvc.lock"))["stages"]
+        locked = yaml.safe_load(published.experiment(name, "dvc.lock"))["stages"]
         after = {o["path"]: o["md5"] for stage in locked.values() for o in stage.get("outs", [])}
         measured = [p for p in before if p.startswith("data/laptop/")]
         assert {p: before[p] for p in measured} == {p: after[p] for p in measured}
@@ -94,7 +95,7 @@ def test_an_experiment_on_a_filter_observes_nothing_again(published):
         f"filtering.time_window_ms=[0.0001,{limit}]",
         "filtering@laptop",
     )
-    locked = yaml.safe_load(published.git("show", "window:dvc.lock"))["stages"]
+    locked = yaml.safe_load(published.experiment("window", "dvc.lock"))["stages"]
     after = {o["path"]: o["md5"] for stage in locked.values() for o in stage.get("outs", [])}
     assert after["data/laptop/observations.parquet"] == before["data/laptop/observations.parquet"]
     assert after["data/laptop/filtered.parquet"] != before["data/laptop/filtered.parquet"]
@@ -102,8 +103,6 @@ def test_an_experiment_on_a_filter_observes_nothing_again(published):
     config = params.load(published.root, "laptop", {"filtering": {"time_window_ms": [0.0001, limit]}})
     kept, _ = filtering.apply(candidates, observed, config.filtering)
     records.write(published.root.parent / "expected.parquet", kept, records.FILTERED)
-    import hashlib
-
     expected = hashlib.md5((published.root.parent / "expected.parquet").read_bytes()).hexdigest()
     assert after["data/laptop/filtered.parquet"] == expected
 

@@ -1,8 +1,8 @@
 """Kernels in CUDA.
 
-Three forms. *Elementwise*: four neighbours at a time (float4), several times a thread. *By row*: a warp or a block for each row, float4
-along it; what several passes read stays in shared memory, so that a row is read from memory once.
-*By column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction.
+Three forms. *Elementwise*: four neighbours at a time (float4), several times a thread. *By row*: a warp or a block for
+each row, float4 along it; what several passes read stays in shared memory, so that a row is read from memory once. *By
+column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction.
 """
 
 from __future__ import annotations

@@ -136,24 +136,23 @@ def rewards(rows: Rows, params: Params) -> bytes:
 
 
 def turns(rows: Rows, params: Params) -> bytes:
-    """Turns and written tokens of each rollout, by policy."""
+    """Turns of each rollout and the tokens that it wrote, by policy; its seconds where nobody wrote tokens."""
     policies = _by_policy([s for s in rows["submissions"] if s.get("turns") is not None])
     if not policies:
         return _no_data("no rollouts")
+    tokens = any(s.get("completion_tokens") for group in policies.values() for s in group)
+    second = ("completion_tokens", "tokens written") if tokens else ("wall_s", "seconds of a rollout")
     with style.styled():
         fig, (left, right) = style.figure(2.5, 2)
-        for ax, column, label in (
-            (left, "turns", "turns of a rollout"),
-            (right, "completion_tokens", "tokens written"),
-        ):
+        for ax, column, label in ((left, "turns", "turns of a rollout"), (right, *second)):
             groups = {p: [s[column] for s in group if s.get(column) is not None] for p, group in policies.items()}
             largest = max((max(g) for g in groups.values() if g), default=0)
-            edges = _whole_edges(largest)
+            edges = _whole_edges(int(largest))
             for i, (policy, values) in enumerate(groups.items()):
                 colour = style.CYCLE[i % len(style.CYCLE)]
                 if largest:
                     ax.hist(values, bins=edges, histtype="stepfilled", color=colour, alpha=0.55, edgecolor=colour,
-                            label=f"{policy} (median {np.median(values):g})" if values else policy)  # fmt: skip
+                            label=f"{policy} (median {np.median(values):.4g})" if values else policy)  # fmt: skip
             if largest:
                 ax.legend(fontsize=7.5, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
             else:

@@ -89,9 +89,11 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield prefix, value.as_posix() if isinstance(value, PurePath) else value
 
 
-def _median(values: Sequence[float | int | None]) -> float | None:
+def _median(values: Sequence[float | int | None]) -> float | int | None:
     known = [v for v in values if v is not None]
-    return statistics.median(known) if known else None
+    middle = statistics.median(known) if known else None
+    whole = middle is not None and all(isinstance(v, int) for v in known) and middle == int(middle)
+    return int(middle) if whole else middle
 
 
 def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:

@@ -2,7 +2,8 @@
 
 Three forms. *Elementwise*: four neighbours at a time (float4), several times a thread. *By row*: a warp or a block for
 each row, float4 along it; what several passes read stays in shared memory, so that a row is read from memory once. *By
-column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction.
+column*: a thread for each result, neighbours in memory in one warp; threads below share a long reduction. Short rows go
+that way too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .writer import touched
 OPERATIONS = {"sum": "Sum", "prod": "Product", "max": "Max", "min": "Min"}
 SHARED_BYTES = 100_000  # of what is kept between passes, for one block: two blocks fit on a multiprocessor
 WIDTH = 4
+SHORT_ROW = 32  # a row with fewer values is one thread's
 MANY_BLOCKS = 4096  # enough for every multiprocessor to have some at any time
 
 
@@ -68,6 +70,8 @@ class _Writer:
         self.names.update({v: f"r{k}" for k, v in enumerate(self.pass_vars)})
         self.names.setdefault(p.lane, "0")
         self.numbers: dict[Value, int] = {}
+        if self.by_row and not self.elementwise and self.length < SHORT_ROW:
+            self.by_row = False  # most of a warp would have nothing to do
         self.width = WIDTH if (self.by_row or self.elementwise) and self._aligned() else 1
         self.kept: list[Value] = []
         self.filled: set[Value] = set()

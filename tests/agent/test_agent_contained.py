@@ -17,12 +17,13 @@ def works_again(hand):
     [
         "kill -9 -1",
         ":(){ :|:& };: ; wait",
+        "python3 -c 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'",
         "for i in $(seq 40); do setsid sleep 1000 & done; sleep 1000",
         "python3 -c 'x = bytearray(10**9); import time; time.sleep(1000)'",
         "for p in /proc/[0-9]*; do echo garbage > $p/fd/1; echo garbage > $p/fd/2; done 2>/dev/null; kill -STOP -1",
         "trap '' TERM; while :; do :; done",
     ],
-    ids=["kill", "fork bomb", "daemons", "memory", "liar", "hang"],
+    ids=["kill", "fork bomb", "doubling", "daemons", "memory", "liar", "hang"],
 )
 def test_ends_or_is_ended(hand, command, monkeypatch):
     monkeypatch.setattr("cuda_agent.agent.tools.client._GRACE_S", 3.0)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from cuda_agent import evaluation, filtering, params, records
+from cuda_agent import evaluation, filtering, judge, params, records
 from helpers import ROOT, set_params
 
 pytestmark = pytest.mark.end_to_end
@@ -62,7 +62,7 @@ def test_a_pull_into_a_changed_workspace_does_not_hide_the_change(published, tmp
 
 def test_ablations_publish_their_own_numbers_and_measure_nothing_again(published):
     before = lock(published.root)
-    judged = records.read(published.root / "results/laptop/verdicts.parquet", records.VERDICTS)
+    judged = records.read(published.root / "data/laptop/codegen/judgements.parquet", records.JUDGEMENTS)
     tasks = records.read(published.root / "data/laptop/tasks.parquet", records.TASKS)
     for margin in (0.0, 0.4, 0.9):
         name = f"margin-{int(10 * margin)}"
@@ -71,7 +71,8 @@ def test_ablations_publish_their_own_numbers_and_measure_nothing_again(published
         )
         text = published.experiment(name, "results/laptop/metrics.json")
         config = params.load(published.root, "laptop", {"results": {"faster_margin": margin}})
-        expected = evaluation.metrics(judged, tasks, config.results, seed=config.seed)
+        verdicts = judge.verdicts(judged, config.results)
+        expected = evaluation.metrics(verdicts, tasks, config.results, seed=config.seed)
         assert json.loads(text) == json.loads(records.dumps(expected))
         locked = yaml.safe_load(published.experiment(name, "dvc.lock"))["stages"]
         after = {o["path"]: o["md5"] for stage in locked.values() for o in stage.get("outs", [])}

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PTH101, PTH102, PTH107, PTH115, PTH123, PTH208, SIM115, PLW0108
 
+import contextlib
 import ctypes
 import json
 import os
@@ -58,6 +59,21 @@ def fork_bomb(context):
     while True:  # only the first one forks, so that a sandbox that fails does not take the machine with it
         if os.fork() == 0:
             signal.pause()
+
+
+def doubling(context):
+    while True:
+        with contextlib.suppress(OSError):
+            os.fork()
+
+
+def fork_and_wait(context, times):
+    for _ in range(times):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    return times
 
 
 def thread_bomb(context):

@@ -76,10 +76,12 @@ def _mounts(folder: Path, limits: Limits, device: str) -> list[str]:
 
 
 def _under_bubblewrap(
-    argv: Sequence[str], folder: Path, limits: Limits, device: str, *, bwrap: str, status: int, filter_fd: int
+    argv: Sequence[str], folder: Path, limits: Limits, device: str, *, bwrap: str, descriptors: dict[str, int]
 ) -> list[str]:
     out = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
-    out += ["--json-status-fd", str(status), "--seccomp", str(filter_fd), *_mounts(folder, limits, device)]
+    for name, fd in descriptors.items():
+        out += [f"--{name}", str(fd)]
+    out += _mounts(folder, limits, device)
     out += ["--remount-ro", "/", "--clearenv"]
     for name, value in (environment(str(folder), device) | {"TMPDIR": "/tmp"}).items():
         out += ["--setenv", name, value]
@@ -111,14 +113,17 @@ class _Started:
         reading, status = os.pipe2(os.O_CLOEXEC)
         bwrap = _bubblewrap()
         passed = [status]
+        self._gate = -1
         if bwrap is None:
             outer = _under_jail(argv, folder, limits, device, status)
         else:
             filter_fd = os.memfd_create("seccomp")
             os.write(filter_fd, seccomp.program(network=True, namespaces=True))
             os.lseek(filter_fd, 0, os.SEEK_SET)
-            passed.append(filter_fd)
-            outer = _under_bubblewrap(argv, folder, limits, device, bwrap=bwrap, status=status, filter_fd=filter_fd)
+            waiting, self._gate = os.pipe2(os.O_CLOEXEC)
+            passed += [filter_fd, waiting]
+            descriptors = {"json-status-fd": status, "seccomp": filter_fd, "block-fd": waiting}
+            outer = _under_bubblewrap(argv, folder, limits, device, bwrap=bwrap, descriptors=descriptors)
         try:
             self.process = _starter.submit(
                 subprocess.Popen,
@@ -133,12 +138,15 @@ class _Started:
             ).result()
         except OSError as error:
             os.close(reading)
+            if self._gate >= 0:
+                os.close(self._gate)
             raise MachineError(f"cannot start a process: {error}") from None
         finally:
             for fd in passed:
                 os.close(fd)
         self.status = os.fdopen(reading, "rb")
         self.contained = bwrap is not None
+        self._tasks = limits.tasks
 
     def root(self) -> int:
         """Process whose end ends all of it: the init of the process namespace, or the keeper of the jail.
@@ -148,12 +156,28 @@ class _Started:
         """
         if not self.contained:
             return self.process.pid
+        try:
+            return self._contained_root()
+        finally:
+            os.close(self._gate)  # now it goes on
+
+    def _contained_root(self) -> int:
         line = self.status.readline()
         if not line:
             self.process.wait(_END_S)
             said = self.process.stderr.read().decode(errors="replace") if self.process.stderr else ""
             raise MachineError(f"bubblewrap could not make the sandbox: {said.strip()[-1000:]}")
-        return int(json.loads(line)["child-pid"])
+        root = int(json.loads(line)["child-pid"])
+        nsenter, unshare = shutil.which("nsenter"), shutil.which("unshare")
+        if os.getuid() == 0 and "pidmax" in isolation.features() and nsenter and unshare:
+            numbers = jail.process_numbers(self._tasks)
+            setting = "; ".join(f"[ ! -e {path} ] || echo {value} > {path}" for path, value in numbers.items())
+            entering = [nsenter, "--target", str(root), "--user", "--pid"]
+            argv = [*entering, unshare, "--mount", "--mount-proc", "/bin/sh", "-c", setting]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_START_S)
+            if done.returncode:
+                raise MachineError(f"the number of processes cannot be limited: {done.stderr.strip()[-500:]}")
+        return root
 
     def watch(self, outputs: dict[str, int], limits: Limits) -> Watched:
         """Have it watched, with a deadline."""

@@ -20,6 +20,8 @@ _REMEDY = (
     "a kernel with Landlock and seccomp, or, on a machine to throw away, set sandbox.allow_unisolated: true"
 )
 
+_NEEDS = {"rofs": "mntns", "pidmax": "pidns"}
+
 
 def _works(features: list[str], folder: str) -> bool:
     plan = jail.Plan(tuple(features), folder, "cpu", jail.readable_folders(), 4096, 16, 1000)
@@ -40,7 +42,7 @@ def _probe() -> list[str]:
             return list(jail.FEATURES)
         features: list[str] = []
         for feature in jail.FEATURES:
-            if (feature != "rofs" or "mntns" in features) and _works([*features, feature], folder):
+            if _NEEDS.get(feature, feature) in [*features, feature] and _works([*features, feature], folder):
                 features.append(feature)
         return features
 

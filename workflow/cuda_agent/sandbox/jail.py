@@ -26,7 +26,7 @@ from cuda_agent.sandbox.environment import import_path
 from cuda_agent.sandbox.limits import ADDRESS_SPACE_MB
 
 # In the order in which they are tried, and written in artefacts.
-FEATURES = ("userns", "netns", "ipcns", "mntns", "rofs", "pidns", "landlock", "seccomp")
+FEATURES = ("userns", "netns", "ipcns", "mntns", "rofs", "pidns", "pidmax", "landlock", "seccomp")
 
 _FLAGS = {
     "userns": linux.CLONE_NEWUSER,
@@ -37,6 +37,7 @@ _FLAGS = {
 }
 _PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIGNAL_SCOPE_ABI = 6
+_RESERVED_PIDS = 300  # the kernel gives these numbers out once and not again
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,16 @@ def readable_folders() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def process_numbers(tasks: int) -> dict[str, str]:
+    """What to write where, inside a process namespace, so that it has numbers for twice as many ``tasks`` (Linux 6.14).
+
+    Root is exempt from RLIMIT_NPROC, and whoever forks without end outruns a watchdog; this holds for everybody. It is
+    twice as many so that the watchdog sees that there are too many.
+    """
+    last = {"/proc/sys/kernel/ns_last_pid": str(_RESERVED_PIDS)}  # not in every kernel: more fit in at first then
+    return last | {"/proc/sys/kernel/pid_max": str(_RESERVED_PIDS + 2 * tasks)}
+
+
 def gpu_devices() -> list[str]:
     """Device files of NVIDIA's driver."""
     return sorted(str(p) for p in Path("/dev").glob("nvidia*"))
@@ -117,6 +128,10 @@ def contain(plan: Plan, report: int, keep: set[int], work: Callable[[], NoReturn
             if select.select([alive], [], [], 0)[0]:
                 os._exit(1)  # the keeper ended before the line above could tell the kernel
             linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+            if "pidmax" in plan.features:
+                for path, value in process_numbers(plan.tasks).items():
+                    with contextlib.suppress(FileNotFoundError):
+                        Path(path).write_text(value)
             _watch_over_worker(plan, report, keep, work)
         linux.hide_memory()
         linux.close_descriptors({held})

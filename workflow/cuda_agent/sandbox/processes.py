@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 2**20
+_EXACT_S = 0.3
 _HAS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
@@ -79,7 +81,15 @@ def memory_mb(pids: list[int], limit: float) -> float:
     """Resident memory of these processes together, MiB.
 
     Pages that forked processes share are counted once, but only if counting them several times would go past
-    ``limit``: the exact count takes the kernel some milliseconds.
+    ``limit``: the exact count takes the kernel some milliseconds, and long where processes fork all the time. It stops
+    when it is past the limit or takes too long; who is that busy will be looked at again.
     """
     total = sum(_resident(pid) for pid in pids)
-    return total if total <= limit else sum(_proportional(pid) for pid in pids)
+    if total <= limit:
+        return total
+    exact, deadline = 0.0, time.monotonic() + _EXACT_S
+    for pid in pids:
+        exact += _proportional(pid)
+        if exact > limit or time.monotonic() > deadline:
+            break
+    return exact

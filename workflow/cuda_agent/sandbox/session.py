@@ -122,6 +122,9 @@ class Session:
         assert watched is not None
         if self._end is None:
             watched.sample()
+            if watched.verdict is not None:  # what it left running is past a limit, whatever it answered
+                self._end_child()
+                answer = None
         watched.drain()
         stdout = watched.captures["stdout"].take()
         status, value, error = self._judge(answer)

@@ -11,7 +11,7 @@ export PYTHONNOUSERSITE := 1
 SNAKEMAKE := snakemake --cores $(CORES) --config run=$(RUN)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-all lint format pull pin report clean
+.PHONY: help setup reproduce test lint format pull pin report clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,16 +30,14 @@ reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks,
 	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
 
 # One test at a time: those of the sandbox plant fork bombs, which others would feel.
-test: setup ## lint and the tests of every part (ARGS=... goes to pytest)
+test: setup ## lint and all tests, with the real Snakemake and DVC on copies of the repository (ARGS=... goes to pytest)
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow/rules
 	snakemake --lint
 	cuda-agent dvc-yaml --check
-	pytest -m "not nightly and not gpu and not end_to_end" $(ARGS)
-
-test-all: setup ## the end-to-end and nightly tests too (the real Snakemake and DVC on copies of the repository)
-	pytest -m "not gpu" $(ARGS)
+	cuda-agent readme --check
+	pytest -m "not nightly and not gpu" $(ARGS)
 
 format: setup ## format Python and rules, write dvc.yaml anew from the rules
 	ruff check --fix

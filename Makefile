@@ -11,7 +11,7 @@ export PYTHONNOUSERSITE := 1
 SNAKEMAKE := snakemake --cores $(CORES) --config run=$(RUN)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format pull pin report clean
+.PHONY: help setup reproduce test format pull pin report clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cuda_agent import sandbox
@@ -37,6 +38,11 @@ class TestCommand:
         outcome = shell("echo out; echo err >&2; exit 3", tmp_path, limits, section)
         assert outcome.status == "ok"
         assert outcome.value == {"returncode": 3, "stdout": "out\n", "stderr": "err\n"}
+
+    def test_many_at_once(self, tmp_path, limits, section):
+        with ThreadPoolExecutor(8) as executor:
+            outcomes = list(executor.map(lambda _: shell("true", tmp_path, limits, section), range(100)))
+        assert {(o.status, o.error) for o in outcomes} == {("ok", "")}
 
     def test_signal(self, tmp_path, limits, section):
         assert shell("kill -SEGV $$", tmp_path, limits, section).value["returncode"] == 139

@@ -106,6 +106,19 @@ def _under_jail(argv: Sequence[str], folder: Path, limits: Limits, device: str, 
     return [sys.executable, "-I", "-S", "-c", code, plan.dumps(), str(report), variables, *argv]
 
 
+def _await_user_map(pid: int) -> None:
+    """Wait until bubblewrap, which has told the process's number by now, has given its user namespace users."""
+    deadline = time.monotonic() + _START_S
+    maps = [Path(f"/proc/{pid}/{name}") for name in ("uid_map", "gid_map")]
+    try:
+        while not all(path.read_text() for path in maps):
+            if time.monotonic() > deadline:
+                raise MachineError("bubblewrap does not finish the user namespace")
+            time.sleep(0.001)
+    except OSError:
+        raise MachineError("the sandbox ended while it was made") from None
+
+
 class _Started:
     """A command that runs, and what the sandbox says of it."""
 
@@ -172,6 +185,7 @@ class _Started:
         if os.getuid() == 0 and "pidmax" in isolation.features() and nsenter and unshare:
             numbers = jail.process_numbers(self._tasks)
             setting = "; ".join(f"[ ! -e {path} ] || echo {value} > {path}" for path, value in numbers.items())
+            _await_user_map(root)
             entering = [nsenter, "--target", str(root), "--user", "--pid"]
             argv = [*entering, unshare, "--mount", "--mount-proc", "/bin/sh", "-c", setting]
             done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_START_S)

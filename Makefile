@@ -11,7 +11,7 @@ export PYTHONNOUSERSITE := 1
 SNAKEMAKE := snakemake --cores $(CORES) --config run=$(RUN)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test format pull pin report clean
+.PHONY: help setup reproduce record test format pull pin report clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,11 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 
 reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks, paper (RUN=laptop, CORES=all)
 	$(SNAKEMAKE) $(ARGS)
+	@$(MAKE) --no-print-directory record
 	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
+
+record: setup ## tell DVC of a run that Snakemake made, so that `dvc repro` and `dvc exp run` go on from it
+	dvc commit --quiet --force $$(dvc stage list --name-only | grep -E '@$(RUN)(-|$$)')
 
 # One test at a time: those of the sandbox plant fork bombs, which others would feel.
 test: setup ## lint and all tests, with the real Snakemake and DVC on copies of the repository (ARGS=... goes to pytest)
@@ -54,5 +58,6 @@ pin: setup ## keep the measured artefacts of RUN in git, under data/pinned/RUN
 report: setup ## results/RUN/report.html: Snakemake's page about the run
 	$(SNAKEMAKE) --report results/$(RUN)/report.html
 
-clean: ## remove everything that a run made, of every run; pinned measurements stay
-	rm -rf work .snakemake results $(filter-out data/README.md data/pinned data/kernelbench,$(wildcard data/*))
+clean: ## remove everything that a run made, of every run; what git holds stays, as it was committed
+	git clean -fdxq -- work .snakemake data results
+	git checkout -q -- results

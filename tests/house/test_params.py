@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cuda_agent import params
+from dvc.utils.hydra import apply_overrides
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,10 +36,23 @@ def test_a_run_file_names_every_section_and_nothing_that_dvc_would_miss(run):
     assert keys == sections | {"measurements"}
 
 
+def test_an_experiment_changes_one_line_of_the_parameters_and_no_other(tmp_path):
+    """``dvc exp run -S`` writes the file anew: it is kept in the form that DVC gives it."""
+    changed = tmp_path / "params.yaml"
+    changed.write_text((ROOT / "params.yaml").read_text())
+    apply_overrides(changed, ["filtering.agreement=0.125"])
+    before, after = (ROOT / "params.yaml").read_text().splitlines(), changed.read_text().splitlines()
+    assert len(before) == len(after)
+    differing = [line for line, other in zip(after, before, strict=True) if line != other]
+    assert len(differing) == 1 and differing[0].split()[:2] == ["agreement:", "0.125"]
+
+
 def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
     explained, silent, comment_above = set(), [], False
     for line in (ROOT / "params.yaml").read_text().splitlines():
         bare = line.strip()
+        if bare.startswith("- "):
+            continue
         if bare.startswith("#") or not bare:
             comment_above = bare.startswith("#")
             continue

@@ -6,12 +6,18 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from cuda_agent import params, records
 
 MEASURED = ("observations.parquet",)
 MEASURED_OF_POLICY = ("trajectories.jsonl.zst", "submissions.parquet", "judgements.parquet")
+# What decides which measurements are made, and how. A filter may change: it only chooses among what was measured.
+DECIDING = ("seed", "sandbox", "operators", "synthesis", "observation", "rollouts", "judging")
 
 
 class PinError(ValueError):
@@ -23,6 +29,50 @@ def paths(policies: list[str]) -> list[str]:
     return [*MEASURED, *(f"{policy}/{name}" for policy in policies for name in MEASURED_OF_POLICY)]
 
 
+def _deciding(checked: params.Params) -> dict[str, Any]:
+    """The parameters that the measurements of a run follow from."""
+    value = checked.model_dump(mode="json")
+    policies = {name: value["policies"][name] for name in checked.rollouts.policies}
+    return {**{name: value[name] for name in DECIDING}, "policies": policies}
+
+
+def _differences(pinned: Any, now: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Leaves that both have and that differ; a key that came later has no say in what was measured before."""
+    if isinstance(pinned, Mapping) and isinstance(now, Mapping):
+        for name in pinned:
+            if name in now:
+                yield from _differences(pinned[name], now[name], f"{key}.{name}" if key else name)
+    elif pinned != now:
+        yield key, pinned, now
+
+
+def check(root: Path, checked: params.Params) -> None:
+    """See that a run which takes pinned measurements asks for what was measured.
+
+    Raises:
+        ParamsError: a measured artefact is missing, or was made with other parameters; naming both values.
+    """
+    folder = root / "data" / "pinned" / checked.run
+    missing = [name for name in paths(checked.rollouts.policies) if not (folder / name).exists()]
+    if missing:
+        raise params.ParamsError(
+            f"measurements: got 'pinned'; data/pinned/{checked.run} has no {', '.join(missing)}: "
+            "pass --config measurements=fresh to measure here"
+        )
+    made_with = folder / "params.yaml"
+    pinned = yaml.safe_load(made_with.read_text()) if made_with.exists() else {}
+    lines = [
+        f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
+        for key, before, now in _differences(pinned, _deciding(checked))
+    ]
+    if lines:
+        raise params.ParamsError(
+            "wrong parameters:\n  "
+            + "\n  ".join(lines)
+            + "\npinned measurements cannot show what this changes: pass --config measurements=fresh to measure here"
+        )
+
+
 def pin(root: Path, run: str) -> list[Path]:
     """Copy a run's measured artefacts to ``data/pinned/{run}/`` and say there what hardware they came from.
 
@@ -30,7 +80,8 @@ def pin(root: Path, run: str) -> list[Path]:
         PinError: an artefact is missing; nothing has been copied then.
     """
     source, target = root / "data" / run, root / "data" / "pinned" / run
-    names = paths(params.load(root, run).rollouts.policies)
+    checked = params.load(root, run)
+    names = paths(checked.rollouts.policies)
     missing = [name for name in names if not (source / name).exists()]
     if missing:
         raise PinError(
@@ -39,6 +90,10 @@ def pin(root: Path, run: str) -> list[Path]:
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
+    (target / "params.yaml").write_text(
+        f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
+        + yaml.safe_dump(_deciding(checked), sort_keys=True)
+    )
     (target / "README.md").write_text(_describe(run, target, names))
     return [target / name for name in names]
 

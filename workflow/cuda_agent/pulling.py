@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         runs = args.runs or locked_runs(args.root)
         if not runs:
-            raise PullError("dvc.lock has no finished run: nothing was published yet; `dvc repro` makes it")
+            raise PullError("dvc.lock has no finished run to fetch; `make reproduce RUN=...` makes one")
         pull(args.root, runs)
     except PullError as error:
         print(error, file=sys.stderr)

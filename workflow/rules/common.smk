@@ -9,12 +9,14 @@ from snakemake.exceptions import WorkflowError
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
-from cuda_agent import params as parameters, provenance
+from cuda_agent import params as parameters, pinning, provenance
 
 provenance.hand_on_to_jobs()
 
 try:
     PARAMS = parameters.parse(config)
+    if PARAMS.measurements == "pinned":
+        pinning.check(Path(), PARAMS)
 except parameters.ParamsError as error:
     raise WorkflowError(str(error)) from None
 

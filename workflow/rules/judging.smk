@@ -28,7 +28,6 @@ else:
             judging=section("judging"),
             backend=PARAMS.rollouts.backend,
             sandbox=section("sandbox"),
-            seed=PARAMS.seed,
             code=code("cuda_agent.judge"),
             journal=f"work/{PARAMS.run}/journal/judgements-{{policy}}-{{shard}}-of-{{shards}}",
         script:

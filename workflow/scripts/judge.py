@@ -9,7 +9,6 @@ with job.running(snakemake) as this, this.journal() as journal:
         submissions,
         params.Judging.model_validate_json(snakemake.params.judging),
         params.Sandbox.model_validate_json(snakemake.params.sandbox),
-        seed=snakemake.params.seed,
         backend=snakemake.params.backend,
         workers=snakemake.threads,
         journal=journal,

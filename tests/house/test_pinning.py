@@ -1,0 +1,60 @@
+"""A run that takes pinned measurements asks for what was measured, or is told what it asked for instead."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from cuda_agent import params, pinning
+
+REPOSITORY = Path(__file__).parents[2]
+RUNS = sorted(p.name for p in (REPOSITORY / "data" / "pinned").iterdir() if p.is_dir())
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "workflow").mkdir()
+    shutil.copy(REPOSITORY / "params.yaml", tmp_path)
+    shutil.copytree(REPOSITORY / "workflow" / "runs", tmp_path / "workflow" / "runs")
+    shutil.copytree(REPOSITORY / "data" / "pinned" / "laptop", tmp_path / "data" / "laptop")
+    pinning.pin(tmp_path, "laptop")
+    return tmp_path
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_pinned_was_measured_with_the_parameters_of_its_run(run):
+    pinning.check(REPOSITORY, params.load(REPOSITORY, run))
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [("judging", "timing_pairs", 99), ("synthesis", "candidates", 7), ("rollouts", "max_turns", 3)],
+)
+def test_another_measurement_than_the_pinned_one_is_refused_with_both_values(root, section, key, value):
+    asked = params.load(root, "laptop", {section: {key: value}})
+    with pytest.raises(params.ParamsError, match=rf"{section}\.{key}: got {value}; .* was measured with (.|\n)*fresh"):
+        pinning.check(root, asked)
+
+
+@pytest.mark.parametrize("change", [{"results": {"faster_margin": 0.2}}, {"filtering": {"agreement": 0.5}}])
+def test_what_is_computed_from_measurements_may_change(root, change):
+    pinning.check(root, params.load(root, "laptop", change))
+
+
+def test_how_the_work_is_spread_may_change(root):
+    pinning.check(root, params.load(root, "laptop", {"execution": {"shards": 7}}))
+
+
+def test_a_policy_that_was_not_used_may_change(root):
+    pinning.check(root, params.load(root, "laptop", {"policies": {"openai": {"temperature": 0.1}}}))
+
+
+def test_a_parameter_that_came_later_is_no_difference(root):
+    pinned = root / "data" / "pinned" / "laptop" / "params.yaml"
+    pinned.write_text("".join(line for line in pinned.open() if "timing_pairs" not in line))
+    pinning.check(root, params.load(root, "laptop", {"judging": {"timing_pairs": 99}}))
+
+
+def test_a_missing_artefact_is_named(root):
+    (root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet").unlink()
+    with pytest.raises(params.ParamsError, match=r"data/pinned/laptop has no codegen/judgements\.parquet.*fresh"):
+        pinning.check(root, params.load(root, "laptop"))

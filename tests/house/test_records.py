@@ -57,6 +57,21 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path):
         records.read(tmp_path / "x.parquet", records.VERDICTS)
 
 
+def test_a_damaged_file_is_named_with_what_to_do_at_whatever_length_it_was_cut(tmp_path):
+    table, lines = tmp_path / "x.parquet", tmp_path / "x.jsonl.zst"
+    records.write(table, [ROW], records.REJECTIONS)
+    records.write_jsonl(lines, [{"n": i, "text": "some words " * i} for i in range(50)])
+    readers = {table: lambda: records.read(table, records.REJECTIONS), lines: lambda: list(records.read_jsonl(lines))}
+    for path, read in readers.items():
+        whole = path.read_bytes()
+        for share in (0.0, 0.1, 0.3, 0.5, 0.9, 0.999):
+            path.write_bytes(whole[: int(share * len(whole))])
+            with pytest.raises(records.RecordError, match=rf"{path.name}: damaged .* run the same command again"):
+                read()
+        path.write_bytes(whole)
+        assert read()
+
+
 def test_every_column_is_documented():
     schemas = {k: v for k, v in vars(records).items() if isinstance(v, type(records.TASKS))}
     assert len(schemas) >= 9

@@ -171,6 +171,28 @@ def test_forbidden_ways_to_right_outputs_fail(judged, settings, name):
     assert json.loads(row["times"]) == {}  # nobody waits while it is timed
 
 
+_FORGING = """
+import typing
+
+harness = typing.sys.modules["cuda_agent.judge.candidate"]
+harness.{name} = lambda context, **payload: {answer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        *(("forward", answer) for answer in ("None", "'abc'", "[1]", "{}", "{'changed': 5}", "{'changed': ['x']}")),
+        *(("traced", answer) for answer in ("None", "[1]", "{'ops': 5}", "{'kernels': {'a': 'b'}}", "{'threads': 3}")),
+        ("load_weights", "{'loaded': True}"),
+    ],
+)
+def test_an_answer_of_another_form_than_agreed_is_a_failed_submission(judged, settings, name, answer):
+    found = first_run(judged(attack("return x", more=_FORGING.format(name=name, answer=answer))), settings)
+    assert found["reward"] == -1
+    assert f"malformed reply to {name}" in found["reasons"][0], found["reasons"]
+
+
 def test_a_hang_is_ended(judged, settings):
     found = first_run(judged(attack("while True:\n    pass"), timeout_s=8), settings)
     assert found["reasons"][0].startswith("timeout (check)")

@@ -22,6 +22,12 @@ def count(context):
     return context.state["calls"]
 
 
+def half_a_character(context, raised=False):
+    if raised:
+        raise ValueError("\ud800")
+    return {"k\ud800": ["a\udfffb"]}
+
+
 def double_buffer(context):
     buffer = context.buffer("numbers")
     for i in range(len(buffer)):

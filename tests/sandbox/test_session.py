@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from cuda_agent import sandbox
@@ -22,6 +23,18 @@ def test_an_exception_ends_no_child(pool, limits):
         assert session.call("hostile:print_pass", {}).status == "error"
         assert session.call("hostile:no_such_function", {}).error.startswith("AttributeError")
         assert session.call("hostile:count", {}).value == 1
+
+
+def test_half_a_character_is_replaced_in_values_and_in_errors(pool, limits):
+    with pool.session(limits) as session:
+        assert session.call("hostile:half_a_character", {}).value == {"k\ufffd": ["a\ufffdb"]}
+        assert session.call("hostile:half_a_character", {"raised": True}).error.startswith("ValueError: \ufffd\n")
+
+
+def test_a_tree_too_deep_for_python_is_removed(tmp_path):
+    with sandbox.private_folder("cuda-agent-test-") as folder:
+        subprocess.run("for i in $(seq 1500); do mkdir d && cd d; done; chmod 0 .", cwd=folder, shell=True, check=True)
+    assert not Path(folder).exists()
 
 
 def test_later_calls_answer_how_the_child_ended(pool, limits):

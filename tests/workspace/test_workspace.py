@@ -1,6 +1,7 @@
 """Laying out, building and reading back workspaces."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,29 @@ def test_a_snapshot_holds_sources_and_follows_no_links(tmp_path):
     (folder / "kernels" / "notes.md").write_text("no source")
     (folder / "kernels" / "big.cpp").write_bytes(b"/" * (2**20 + 1))
     assert list(workspace.snapshot(folder)) == EXAMPLE
+
+
+@pytest.mark.parametrize("linked", ["kernels", "kernels/inside"])
+def test_a_snapshot_reads_nothing_through_a_linked_folder(tmp_path, linked):
+    folder, secret = tmp_path / "w", tmp_path / "secret"
+    workspace.create(folder, TASK, "cpp")
+    secret.mkdir()
+    (secret / "token.h").write_text("a secret of the host")
+    shutil.rmtree(folder / "kernels")
+    (folder / linked).parent.mkdir(exist_ok=True)
+    (folder / linked).symlink_to(secret)
+    assert list(workspace.snapshot(folder)) == ["model_new.py"]
+
+
+def test_a_snapshot_leaves_out_names_that_are_no_text_and_folders_that_are_too_deep(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    before = workspace.snapshot(folder)
+    Path(os.fsdecode(bytes(folder / "kernels") + b"/\xff.cpp")).write_text("int x;")
+    deep = folder / "kernels" / "/".join("d" * 40)
+    deep.mkdir(parents=True)
+    (deep / "far.cpp").write_text("int y;")
+    assert workspace.snapshot(folder) == before
 
 
 def test_a_submission_is_restored_as_it_was_and_fixed_files_are_the_templates(tmp_path):

@@ -297,9 +297,12 @@ def read(path: Path | str, schema: pa.Schema) -> list[Row]:
     """Read a parquet artefact as a list of rows.
 
     Raises:
-        RecordError: the file has other columns than the schema.
+        RecordError: the file is damaged, or has other columns than the schema.
     """
-    table = pq.read_table(path)
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None
     if table.schema.names != schema.names:
         missing = sorted(set(schema.names) - set(table.schema.names))
         unknown = sorted(set(table.schema.names) - set(schema.names))
@@ -321,10 +324,19 @@ def write_jsonl(path: Path | str, rows: Iterable[Row]) -> None:
 
 
 def read_jsonl(path: Path | str) -> Iterator[Row]:
-    """Rows of a zstandard-compressed JSON lines file."""
-    with Path(path).open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        for line in io.TextIOWrapper(stream, encoding="utf-8"):
-            yield json.loads(line)
+    """Rows of a zstandard-compressed JSON lines file.
+
+    Raises:
+        RecordError: the file is damaged or cut short.
+    """
+    reader = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        text = reader.decompress(Path(path).read_bytes()).decode()
+        if not reader.eof:
+            raise ValueError("it is cut short")
+        yield from (json.loads(line) for line in text.split("\n") if line)
+    except (zstandard.ZstdError, ValueError) as error:
+        raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None
 
 
 def write_json(path: Path | str, value: Any) -> None:

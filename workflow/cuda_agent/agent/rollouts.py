@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from cuda_agent.agent.tools import schemas
 from cuda_agent.agent.tools.client import Tools
 from cuda_agent.journal import Journal
 from cuda_agent.records import Row
-from cuda_agent.sandbox import MachineError, check_isolation
+from cuda_agent.sandbox import MachineError, check_isolation, private_folder
 
 _TRIES = 2  # of a rollout that the machine or a server spoils
 
@@ -66,7 +65,7 @@ class _Job:
         policy = make_policy(self.policy_name, self.policy_params, task["task_id"])
         start = time.monotonic()
         talk, before, files = Conversation([]), {}, {}
-        with tempfile.TemporaryDirectory(prefix="cuda-agent-rollout-", ignore_cleanup_errors=True) as parent:
+        with private_folder("cuda-agent-rollout-") as parent:
             folder = Path(parent) / "workspace"
             try:
                 workspace.create(folder, task["code"], self.rollouts.backend)

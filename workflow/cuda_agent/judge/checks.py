@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cuda_agent.judge import inputs, layout, timing
 from cuda_agent.sandbox import Limits, MachineError, Outcome, Pool, Session
 
 _REFERENCE = "cuda_agent.judge.reference:"
 _CANDIDATE = "cuda_agent.judge.candidate:"
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Answered(_Answer):
+    changed: list[int]
+
+
+class _Traced(_Answer):
+    ops: dict[str, int]
+    leaks: list[str]
+    threads: tuple[int, int]
+    intact: bool
+    device_kernels: dict[str, int]
+    kernels: dict[str, int]
+
+
+# What each function of `candidate` answers. The child runs code that nobody has read, and may answer anything.
+_NOTHING = TypeAdapter(None)
+_ANSWERS = {"forward": TypeAdapter(_Answered), "ghost": TypeAdapter(_Answered), "traced": TypeAdapter(_Traced)}
 
 
 class Ended(Exception):
@@ -64,6 +88,12 @@ class Candidate:
         if outcome.status != "ok":
             status = "load" if self.stage == "load" and outcome.status == "error" else outcome.status
             raise Ended(self.stage, status, outcome.error)
+        try:
+            _ANSWERS.get(name, _NOTHING).validate_json(json.dumps(outcome.value))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the answer"
+            raise Ended(self.stage, "error", f"malformed reply to {name}: {where}: {first['msg']}") from None
         return outcome.value
 
 

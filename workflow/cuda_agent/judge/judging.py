@@ -6,7 +6,6 @@ import json
 import os
 import random
 import secrets
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +17,7 @@ from cuda_agent import provenance, records, workspace
 from cuda_agent.judge import compliance
 from cuda_agent.judge.checks import Candidate, Ended, Examination, Reference
 from cuda_agent.judge.rules import check_fails
-from cuda_agent.sandbox import Limits, MachineError, Pool, device_lock
+from cuda_agent.sandbox import Limits, MachineError, Pool, device_lock, private_folder
 
 Row = dict[str, Any]
 
@@ -56,7 +55,7 @@ class _Case:
         start = time.monotonic()
         end = {"status": "ok", "stage": "", "error": ""}
         try:
-            with tempfile.TemporaryDirectory(prefix="cuda-agent-judge-", ignore_cleanup_errors=True) as folder:
+            with private_folder("cuda-agent-judge-") as folder:
                 self._examine(Path(folder) / "work")
         except Ended as ended:
             end = {"status": ended.status, "stage": ended.stage, "error": ended.error[:_ERROR_CHARACTERS]}

@@ -4,6 +4,7 @@ See ``docs/architecture.md`` for the interface.
 """
 
 from cuda_agent.sandbox.command import popen, run_command
+from cuda_agent.sandbox.folders import private_folder
 from cuda_agent.sandbox.isolation import check_isolation
 from cuda_agent.sandbox.limits import IsolationError, Limits, MachineError, Outcome
 from cuda_agent.sandbox.locks import device_lock
@@ -20,5 +21,6 @@ __all__ = [
     "check_isolation",
     "device_lock",
     "popen",
+    "private_folder",
     "run_command",
 ]

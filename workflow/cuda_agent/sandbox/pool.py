@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 
 from cuda_agent.sandbox import isolation, jail
 from cuda_agent.sandbox.environment import compiler_cache, environment
+from cuda_agent.sandbox.folders import remove
 from cuda_agent.sandbox.limits import Limits, MachineError, Outcome
 from cuda_agent.sandbox.locks import user_folder
 from cuda_agent.sandbox.server import MAX_REQUEST
@@ -153,7 +153,7 @@ class Pool:
         with self._lock:
             self._closed = True
             self._stop_server()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def session(
         self, limits: Limits, folder: Path | str | None = None, buffers: Mapping[str, int] | None = None

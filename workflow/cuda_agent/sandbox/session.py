@@ -8,7 +8,6 @@ import json
 import mmap
 import os
 import select
-import shutil
 import signal
 import socket
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cuda_agent.sandbox import wire
+from cuda_agent.sandbox.folders import remove
 from cuda_agent.sandbox.limits import Limits, MachineError, Outcome, Status
 from cuda_agent.sandbox.watch import WATCHDOG, Watched
 
@@ -255,7 +255,7 @@ class Session:
             with contextlib.suppress(BufferError):  # somebody still looks at it; freed with the last view
                 memory.close()
         if self._own_folder:
-            remove_folder(self.folder)
+            remove(self.folder)
 
 
 def _shared_memory(name: str, size: int) -> tuple[int, mmap.mmap]:
@@ -280,14 +280,3 @@ def _oom_kills() -> int:
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder that untrusted code wrote to, whatever modes it left behind."""
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            inner = os.path.join(path, name)  # noqa: PTH118
-            if not os.path.islink(inner):  # noqa: PTH114
-                with contextlib.suppress(OSError):
-                    os.chmod(inner, 0o700)  # noqa: PTH101
-    shutil.rmtree(folder, ignore_errors=True)

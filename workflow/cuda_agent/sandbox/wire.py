@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 from typing import Any
 
 MAX_BYTES = 16 * 2**20  # the longest message that is believed
 
+# Half of a character, as only an escape can bring it; no file and no table takes it.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HEAD = struct.Struct("!I")
 
 
@@ -26,6 +29,17 @@ def encode(message: Any) -> bytes:
     if len(body) > MAX_BYTES:
         raise ValueError(f"the message has {len(body)} bytes; at most {MAX_BYTES} are allowed")
     return _HEAD.pack(len(body)) + body
+
+
+def _plain(value: Any) -> Any:
+    """The same value with every lone surrogate in its texts replaced."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {_plain(k): _plain(v) for k, v in value.items()}
+    return value
 
 
 class Reader:
@@ -55,6 +69,7 @@ class Reader:
             message = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise WireError(f"not JSON: {error}") from None
+        message = _plain(message) if b"\\u" in body else message
         if not isinstance(message, dict):
             raise WireError(f"a message must be an object, not {type(message).__name__}")
         return message

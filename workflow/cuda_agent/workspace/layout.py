@@ -18,6 +18,7 @@ Backend = Literal["cpp", "cuda"]
 SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".hpp", ".hh", ".h", ".inc", ".inl")
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 64
+MAX_DEPTH = 8  # of folders in kernels/
 
 _EXAMPLES = {"cpp": "*.cu", "cuda": "axpby.cpp"}  # what the other backend's example consists of
 
@@ -66,6 +67,8 @@ def _is_submitted(name: str) -> bool:
     path = PurePosixPath(name)
     if name == "model_new.py":
         return True
+    if not name.isprintable():  # surrogates too, which stand for bytes that are no text
+        return False
     plain = not path.is_absolute() and ".." not in path.parts and str(path) == name and "\0" not in name
     return plain and len(path.parts) >= 2 and path.parts[0] == "kernels" and path.suffix in SUFFIXES
 
@@ -78,18 +81,56 @@ def snapshot(folder: Path | str) -> dict[str, str]:
     folder = Path(folder)
     found = {}
     names = ["model_new.py"]
-    for path, folders, files in os.walk(folder / "kernels"):
-        folders.sort()
-        names += [str((Path(path) / name).relative_to(folder)) for name in sorted(files)]
-    for name in names:
-        if _is_submitted(name) and (text := _read(folder / name)) is not None and len(found) < MAX_FILES:
-            found[name] = text
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        names += _sources(inside, "kernels", MAX_DEPTH)
+        for name in names:
+            if _is_submitted(name) and (text := _read(inside, name)) is not None and len(found) < MAX_FILES:
+                found[name] = text
+    finally:
+        os.close(inside)
     return dict(sorted(found.items()))
 
 
-def _read(path: Path) -> str | None:
+def _sources(inside: int, name: str, depth: int) -> list[str]:
+    """Paths of the files below a folder that is no link, relative to the folder behind the descriptor ``inside``."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = _open(inside, name, os.O_DIRECTORY)
+    except OSError:
+        return []
+    with os.scandir(fd) as entries:
+        kinds = sorted((e.name, e.is_dir(follow_symlinks=False)) for e in entries)
+    os.close(fd)
+    found = []
+    for entry, is_folder in kinds:
+        if not is_folder:
+            found.append(f"{name}/{entry}")
+        elif depth > 1:
+            found += _sources(inside, f"{name}/{entry}", depth - 1)
+    return found
+
+
+def _open(inside: int, name: str, flags: int = 0) -> int:
+    """Open a path below a folder without following a link anywhere on the way.
+
+    Raises:
+        OSError: it cannot be opened, or a link is on the way.
+    """
+    *folders, last = name.split("/")
+    at = os.dup(inside)
+    try:
+        for part in folders:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = below
+        return os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def _read(inside: int, name: str) -> str | None:
+    try:
+        fd = _open(inside, name)
     except OSError:
         return None
     with os.fdopen(fd, "rb") as file:

@@ -76,3 +76,19 @@ def test_notebooks_run_and_hold_no_path_of_the_machine(path, repository):
     outputs = [o for c in json.loads(text)["cells"] for o in c.get("outputs", [])]
     assert outputs
     assert not [o for o in outputs if o.get("name") == "stderr"]
+    # Where it lies, the copy finds the repository by itself, and says the same.
+    evaluation.execute_notebook(path, out.with_name("again.ipynb"), {"run": "laptop", "root": "."}, folder=out.parent)
+    assert out.with_name("again.ipynb").read_text() == text
+
+
+def test_the_repository_is_the_given_folder_else_the_nearest_one_above(repository, tmp_path, monkeypatch):
+    inside = repository / "results" / "laptop"
+    inside.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(inside)
+    assert evaluation.repository(repository) == repository
+    assert evaluation.repository("../..") == Path("../..")
+    assert evaluation.repository(".") == repository
+    assert evaluation.repository(tmp_path) == repository
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="set `root`"):
+        evaluation.repository("..")

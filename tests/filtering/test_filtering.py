@@ -178,3 +178,9 @@ def test_a_funnel_that_cannot_add_up_is_an_error():
         filtering.funnel(5, [{"rule": "luck"}])
     with pytest.raises(ValueError, match="2 rejections of 1 candidates"):
         filtering.funnel(1, [{"rule": "finite"}, {"rule": "finite"}])
+
+
+@pytest.mark.parametrize(("seen", "known"), [(0, None), (None, None), (7, 7)])
+def test_flops_that_nothing_was_counted_of_are_unknown_also_in_older_observations(seen, known):
+    kept, _ = filtering.apply(*rows([{"flops": seen}]), LIMITS)
+    assert kept[0]["flops"] == known

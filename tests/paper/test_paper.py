@@ -72,6 +72,26 @@ def test_numbers_say_where_they_come_from(rows, parameters):
     assert numbers["policy.codegen.pass_rate"]["n"] == 24
     assert numbers["published.cuda_agent.all.speedup_compile"]["value"] == 2.11
     assert not [k for k in numbers if "llm" in k or k.startswith("params.execution")]
+    assert numbers["params.seed"]["value"] == parameters.seed
+    assert numbers["params.sandbox.memory_mb"] == {"value": 6000, "unit": "MiB", "source": "params.yaml", "n": None}
+    assert numbers["params.policies.codegen.kind"]["value"] == "codegen"
+
+
+def test_policies_that_ran_are_printed_without_their_endpoints(rows):
+    settings = params.load(
+        ROOT, "laptop", {"rollouts": {"policies": ["openai"]}, "policies": {"openai": {"base_url": "http://private"}}}
+    )
+    numbers = numbers_of(rows, settings)
+    assert numbers["params.policies.openai.temperature"]["value"] == 1.0
+    assert not [k for k in numbers if k.startswith("params.policies.codegen")]
+    assert not [k for k, entry in numbers.items() if "private" in str(entry) or k.endswith("api_key_env")]
+
+
+def test_sources_that_no_task_came_from_are_named(rows, parameters):
+    assert numbers_of(rows, parameters)["tasks.missing_sources"]["value"] == []
+    left = [t for t in rows["tasks"] if t["data_source"] not in ("torch#1", "transformers")]
+    numbers = numbers_of({**rows, "tasks": left}, parameters)
+    assert numbers["tasks.missing_sources"]["value"] == ["torch#1", "transformers"]
 
 
 def prose(text):

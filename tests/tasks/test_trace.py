@@ -112,6 +112,10 @@ def test_flops_of_a_matrix_product():
     assert seen.flops == 2 * 4 * 16 * 32
 
 
+def test_flops_are_unknown_where_nothing_was_counted():
+    assert trace(module(lambda self, x: torch.sigmoid(F.instance_norm(x))), [torch.ones(2, 3, 4, 4)]).flops is None
+
+
 def test_hooks_are_gone_after_an_error():
     def fail(self, x):
         raise ValueError("no")

@@ -91,7 +91,10 @@ OBSERVATIONS = schema(
         "inputs": (TEXT, "JSON: list of {shape, dtype} of the inputs"),
         "outputs": (TEXT, "JSON: list of {shape, dtype} of the outputs"),
         "parameters": (INT, "number of parameters"),
-        "flops": (INT, "floating-point operations of one forward, where they could be counted"),
+        "flops": (
+            INT,
+            "floating-point operations of its contractions, convolutions and attention; null where none were counted",
+        ),
         "bytes": (INT, "bytes of inputs, parameters, buffers and outputs"),
         "nonfinite": (INT, "NaN or infinite values in the outputs"),
         "output_std": (REAL, "standard deviation over all output values of one call"),

@@ -51,6 +51,24 @@ def read(paths: Mapping[str, Path | str | Iterable[Path | str]]) -> dict[str, li
     return out
 
 
+def repository(root: Path | str) -> Path:
+    """The repository: ``root`` if it is one, else the nearest folder above the current one that is.
+
+    So an executed notebook, whose ``root`` is right for the folder that it was executed in, runs again where it lies.
+
+    Raises:
+        FileNotFoundError: there is none; says what to do.
+    """
+    here = Path.cwd()
+    for folder in (Path(root), here, *here.parents):
+        if (folder / "params.yaml").is_file():
+            return folder
+    raise FileNotFoundError(
+        f"neither {str(root)!r} nor {here} nor a folder above it holds params.yaml: "
+        "set `root` to the folder of the repository, or start from inside it"
+    )
+
+
 def find(root: Path | str, run: str) -> dict[str, list[Path]]:
     """Paths of a run's artefacts: under ``data/{run}``, else ``data/pinned/{run}``; verdicts under ``results/{run}``.
 

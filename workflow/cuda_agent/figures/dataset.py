@@ -102,8 +102,7 @@ def eager_times(rows: Rows, params: Params) -> bytes:
     if not len(every):
         return _styled_no_data("nothing was timed")
     low, high = params.filtering.time_window_ms
-    ends = np.log10([min(every.min(), low), max(every.max(), high)])
-    edges = np.logspace(ends[0] - 0.1, ends[1] + 0.1, 41)
+    edges = edges_around(low, high, every)
     with style.styled():
         fig, (ax,) = style.figure(2.6)
         ax.hist(every, bins=edges, color=style.FAINT, label=f"candidates that ran ({len(every):,})")
@@ -120,6 +119,20 @@ def eager_times(rows: Rows, params: Params) -> bytes:
         where = dataset.machine(rows["observations"] or rows["tasks"])
         style.caption(fig, f"window {low:g} to {high:g} ms (dashed); {where}")
         return style.svg(fig)
+
+
+def edges_around(low: float, high: float, values: np.ndarray, bins: int = 40) -> np.ndarray:
+    """Edges of about so many log bins over all values, both ends of the window among them.
+
+    The window holds its upper end, a bin does not hold its own; so that edge is the next larger number.
+    """
+    least, most = np.log10(min(values.min(), low)), np.log10(max(values.max(), high))
+    inside = max(1, round((np.log10(high) - np.log10(low)) / (most - least) * bins))
+    width = (np.log10(high) - np.log10(low)) / inside
+    first, last = -int((np.log10(low) - least) // width + 1), inside + int((most - np.log10(high)) // width + 1)
+    edges = low * 10 ** (width * np.arange(first, last + 1))
+    edges[-first], edges[inside - first] = low, np.nextafter(high, np.inf)
+    return edges
 
 
 def _numbers(rows: list[dict], column: str) -> np.ndarray:

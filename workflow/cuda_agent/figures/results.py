@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.evaluation.dataset import machine
@@ -16,6 +17,7 @@ from cuda_agent.records import Row
 
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 REWARDS = (-1, 1, 2, 3)
+MOST_REASONS = 8
 
 
 def fast_p(rows: Rows, params: Params) -> bytes:
@@ -23,28 +25,33 @@ def fast_p(rows: Rows, params: Params) -> bytes:
     policies = _by_policy(rows["verdicts"])
     if not policies:
         return _no_data("no verdicts")
-    ratios = [s for v in rows["verdicts"] for b in BASELINES if (s := speedup(v, b))]
-    top = max([2.0, *params.results.fast_p, *ratios]) * 1.05
+    marks = np.array(params.results.fast_p, dtype=float)
+    shares = [np.mean([bool(speedup(v, b)) for v in verdicts]) for verdicts in policies.values() for b in BASELINES]
+    top = max(1, math.ceil(5 * max(shares))) / 5
     with style.styled():
         fig, axes = style.figure(2.7, 2, sharey=True)
         for ax, baseline in zip(axes, BASELINES, strict=True):
+            ratios = [s for v in rows["verdicts"] if (s := speedup(v, baseline))]
+            # Left of the slowest kernel a curve stays at fast_0; right of the fastest one it is 0.
+            left, right = min([0.5, *marks[marks > 0], *ratios]) / 1.15, max([2.0, *marks, *ratios]) * 1.15
             for i, (policy, verdicts) in enumerate(policies.items()):
                 values = np.sort([s for v in verdicts if (s := speedup(v, baseline))])
                 # Above p there are as many as lie to the right of it: a step down at each speed-up.
-                x = np.concatenate([[0], values, [top]])
+                x = np.concatenate([[left], values, [right]])
                 above = len(values) - np.arange(len(values) + 1)
                 y = np.concatenate([above, [0]]) / len(verdicts)
                 ax.step(x, y, where="post", color=style.CYCLE[i % len(style.CYCLE)], linewidth=1.6,
                         label=f"{policy} (n = {len(verdicts)})")  # fmt: skip
-                marks = np.array(params.results.fast_p, dtype=float)
-                ax.plot(marks, [np.mean(values > p) * len(values) / len(verdicts) if len(values) else 0 for p in marks],
+                ax.plot(np.maximum(marks, left), [np.sum(values > p) / len(verdicts) for p in marks],
                         "o", markersize=3.2, clip_on=False, color=style.CYCLE[i % len(style.CYCLE)])  # fmt: skip
             ax.axvline(1, color=style.MUTED, linewidth=0.8, linestyle=":")
-            ax.set_xlim(0, min(top, 8))
-            ax.set_ylim(0, 1.04)
+            ax.set_xscale("log")
+            ax.set_xlim(left, right)
+            style.log_ticks(ax.xaxis)
+            ax.set_ylim(0, top * 1.04)
             ax.grid(axis="y")
             ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-            ax.set_xlabel(f"p (times as fast as {NAMES[baseline]})")
+            ax.set_xlabel(f"p (times as fast as {NAMES[baseline]}, log scale)")
             style.panel(ax, f"against {NAMES[baseline]}")
         axes[0].set_ylabel("fast$_p$: share of tasks")
         style.legend(fig, axes[0])
@@ -78,8 +85,8 @@ def speedups(rows: Rows, params: Params) -> bytes:
             ax.plot([speedup(v, baseline) for _, v in rows_with], [i + offset for i, _ in rows_with], marker,
                     color=colour, markersize=3.4 if named else 2, label=NAMES[baseline])  # fmt: skip
         ax.axvline(1, color=style.MUTED, linewidth=0.8, linestyle=":")
-        ax.set_xscale("log", base=2)
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        ax.set_xscale("log")
+        style.log_ticks(ax.xaxis)
         ax.set_ylim(-0.8, len(right) - 0.2)
         if named:
             ax.set_yticks(y, [_label(v, tasks.get(v["task_id"], {}), several) for v in right], fontsize=6.2)
@@ -119,13 +126,15 @@ def rewards(rows: Rows, params: Params) -> bytes:
         style.panel(left, "reward")
         style.caption(fig, _where(rows, params))
         top = reasons.most_common()
-        top = sorted(top, key=lambda item: (-item[1], item[0]))[:8]
+        top = sorted(top, key=lambda item: (-item[1], item[0]))[:MOST_REASONS]
         if top:
-            right.barh(range(len(top)), [n for _, n in top], 0.7, color=style.VERMILION)
+            bars = right.barh(range(len(top)), [n for _, n in top], 0.7, color=style.VERMILION)
+            right.bar_label(bars, fontsize=7.5, padding=2)
+            right.margins(x=0.12)
             right.set_yticks(
                 range(len(top)), [style.shorten(name.replace("_", " "), 26) for name, _ in top], fontsize=7.5
             )
-            right.invert_yaxis()
+            right.set_ylim(MOST_REASONS - 0.5, -0.5)  # as many places in every figure: a bar is as thick in each
             right.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
             right.set_xlabel("tasks")
         else:

@@ -10,8 +10,10 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 WIDTH = 6.4  # inches; a figure fills the paper's text block at the size that its fonts were chosen for
 # Okabe and Ito's palette, told apart with every common colour vision (https://jfly.uni-koeln.de/color/).
@@ -75,6 +77,20 @@ def legend(fig: Figure, ax: Axes) -> None:
     """One legend below the whole figure, where it hides no data."""
     handles, labels = ax.get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), fontsize=7.5)
+
+
+def log_ticks(axis: Axis) -> None:
+    """Plain numbers beside a log axis whose limits are set: 0.5, 1, 2, 5, 10.
+
+    Powers of ten alone over many decades, even steps over a part of one.
+    """
+    low, high = sorted(axis.get_view_interval())
+    if high < 4 * low:
+        axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def svg(fig: Figure) -> bytes:

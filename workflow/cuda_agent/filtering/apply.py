@@ -63,7 +63,9 @@ def apply(candidates: Iterable[Row], observations: Iterable[Row], filtering: Fil
         failures = ((name, check(observation, filtering)) for name, check in RULES.items())
         name, failure = next(((n, f) for n, f in failures if f is not None), (None, None))
         if failure is None:
-            kept.append({n: candidate[n] for n in _FROM_CANDIDATE} | {n: observation[n] for n in _FROM_OBSERVATION})
+            row = {n: candidate[n] for n in _FROM_CANDIDATE} | {n: observation[n] for n in _FROM_OBSERVATION}
+            row["flops"] = row["flops"] or None  # observations kept from before say 0 where nothing was counted
+            kept.append(row)
         else:
             rejected.append(
                 {

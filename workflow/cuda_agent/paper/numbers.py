@@ -18,7 +18,10 @@ from cuda_agent.records import Row
 Entry = dict[str, Any]
 
 # Sections of the parameters that the appendix prints; how the work was spread changes no result and is left out.
-SECTIONS = ("operators", "synthesis", "observation", "filtering", "decontamination", "rollouts", "judging", "results")
+SECTIONS = ("sandbox", "operators", "synthesis", "observation", "filtering", "decontamination", "rollouts", "judging")
+SECTIONS += ("results",)
+# An endpoint is no part of a result; what it answered is in the artefacts.
+ENDPOINT = {"llm", "base_url", "api_key_env"}
 
 
 def numbers(
@@ -43,10 +46,10 @@ def numbers(
     """
     out: dict[str, Entry] = {}
     out["run"] = _entry(params.run, "", "params.yaml")
-    out["seed"] = _entry(params.seed, "", "params.yaml")
-    for section in SECTIONS:
-        for key, value in _flat(f"params.{section}", getattr(params, section).model_dump()):
-            out[key] = _entry(value, _unit(key), "params.yaml")
+    printed = {"seed": params.seed} | {section: getattr(params, section).model_dump() for section in SECTIONS}
+    printed["policies"] = {name: params.policies[name].model_dump() for name in params.rollouts.policies}
+    for key, value in _flat("params", printed):
+        out[key] = _entry(value, _unit(key), "params.yaml")
     out |= _dataset(rows, params)
     out |= _machines(rows)
     out |= _policies(rows, metrics, params)
@@ -81,7 +84,7 @@ def _unit(key: str) -> str:
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if key != "llm":  # an endpoint is no part of a result; what it answered is in the artefacts
+            if key not in ENDPOINT:
                 yield from _flat(f"{prefix}.{key}", inner)
     elif isinstance(value, tuple):  # a range
         yield from ((f"{prefix}.{end}", v) for end, v in zip(("low", "high"), value, strict=True))
@@ -114,6 +117,9 @@ def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:
         "contaminated": _entry(len(rows["contaminated"]), "candidates", f"{home}/contaminated.parquet"),
         "rules": _entry(len({r["rule"] for r in rows["rejections"]}), "rules", f"{home}/rejections.parquet"),
         "tasks": _entry(len(tasks), "tasks", f"{home}/tasks.parquet"),
+        "tasks.missing_sources": _entry(
+            [m["data_source"] for m in dataset.mix(rows) if not m["tasks"]], "", f"{home}/tasks.parquet", len(tasks)
+        ),
         "task_operators": _entry(len(dataset.operators(rows)), "operators", f"{home}/tasks.parquet", len(tasks)),
     }
     for column, unit in (("eager_ms", "ms"), ("compile_ms", "ms"), ("nearest_similarity", ""), ("bytes", "bytes")):

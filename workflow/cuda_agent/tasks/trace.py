@@ -39,13 +39,14 @@ class Trace:
         aten_ops: distinct ATen operators, sorted, e.g. ``aten.add.Tensor``.
         random_ops: those of ``aten_ops`` that drew random numbers, sorted.
         flops: floating-point operations of what ``torch.utils.flop_counter`` can count (contractions, convolutions,
-            attention); a multiply-add counts as two.
+            attention); a multiply-add counts as two. None where it counted nothing, which does not mean that there
+            was nothing to compute.
     """
 
     ops: tuple[str, ...]
     aten_ops: tuple[str, ...]
     random_ops: tuple[str, ...]
-    flops: int
+    flops: int | None
 
 
 def module_name(kind: type[torch.nn.Module]) -> str | None:
@@ -178,5 +179,5 @@ def trace(model: torch.nn.Module, inputs: Sequence[Any]) -> Trace:
         ops=tuple(recorder.ops),
         aten_ops=tuple(sorted(recorder.aten)),
         random_ops=tuple(sorted(recorder.random)),
-        flops=int(counter.get_total_flops()),
+        flops=int(counter.get_total_flops()) or None,
     )

@@ -1,0 +1,29 @@
+"""The README's table: what its words mean comes from the runs' own parameters."""
+
+import pytest
+from cuda_agent import readme, records
+
+
+def publish(root, run, margin):
+    measure = {"value": 0.5, "low": 0.25, "high": 0.75}
+    names = ("faster_eager", "faster_compile", "speedup_eager", "speedup_compile")
+    policy = {"n": 8, "passed": 4} | dict.fromkeys(names, measure)
+    records.write_json(root / "results" / run / "metrics.json", {"codegen": policy})
+    numbers = {"judged.device_name": "Example", "tasks": 9, "params.results.faster_margin": margin}
+    records.write_json(root / "results" / run / "numbers.json", {k: {"value": v} for k, v in numbers.items()})
+
+
+@pytest.mark.parametrize(
+    ("margins", "said"),
+    [
+        ({"a": 0.05}, "faster (by more than 5 %)"),
+        ({"a": 0.05, "b": 0.05}, "faster (by more than 5 %)"),
+        ({"a": 0.05, "b": 0.125}, "faster (by more than 5 % in `a`, 12.5 % in `b`)"),
+    ],
+)
+def test_the_margin_of_faster_is_named(tmp_path, margins, said):
+    for run, margin in margins.items():
+        publish(tmp_path, run, margin)
+    text = readme.block(tmp_path)
+    assert said in text
+    assert all(f"| `{run}` | Example | 9 | `codegen` | 8 | 4 |" in text for run in margins)

@@ -72,6 +72,7 @@ def candidates(keep):
     codes["delete"] = task(extra=f"import os\nos.remove({str(keep / 'file')!r})")
     codes["random"] = task("return torch.nn.functional.dropout(self.linear(x))")
     codes["constant"] = task("return torch.zeros(3)")
+    codes["null"] = task(extra="import cuda_agent.observation.probe as probe\nprobe._size = lambda tensors: None")
     codes["nan"] = task("return torch.log(-1 - x)")
     codes["in_place"] = task("return x.add_(1)")
     codes["uncompilable"] = task("\n        return x.reshape(7 if torch.compiler.is_compiling() else -1) + 1")
@@ -145,6 +146,12 @@ def test_what_filters_look_for_is_seen(rows):
     assert rows["nan"]["nonfinite"] == 2 * 2 * 8
     assert rows["in_place"]["repeat_difference"] == 0
     assert all(rows[name]["status"] == "ok" for name in ("random", "constant", "nan", "in_place"))
+
+
+def test_operations_of_which_none_were_counted_are_unknown_and_no_other_count_may_be(rows):
+    for name in ("constant", "uncompilable"):
+        assert (rows[name]["status"], rows[name]["error"], rows[name]["flops"]) == ("ok", "", None)
+    assert (rows["null"]["status"], rows["null"]["error"]) == ("error", "malformed reply: bytes is NoneType")
 
 
 def test_a_failed_compilation_is_no_failed_run(rows):

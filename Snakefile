@@ -33,6 +33,7 @@ include: "workflow/rules/results.smk"
 
 onstart:
     hold_folder()
+    check_devices()
 
 
 rule all:

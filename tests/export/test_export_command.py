@@ -2,6 +2,7 @@ import argparse
 
 import pytest
 from cuda_agent import export, records
+from cuda_agent.errors import UserError
 from cuda_agent.export import command
 from test_export import TASKS, trajectory
 
@@ -37,5 +38,5 @@ def test_sft_writes_what_earned_its_reward(project):
 
 
 def test_sft_asks_for_the_policy(project):
-    with pytest.raises(SystemExit, match="--policy is missing"):
+    with pytest.raises(UserError, match="--policy is missing"):
         call("sft", "--run", "laptop", "--out", "out.jsonl")

@@ -70,11 +70,31 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
     [
         ("filtering.time_window_ms", [5, 0.5], "lower end must be below"),
         ("filtering.time_window_ms", "soon", "'soon'"),
-        ("filtering.typo", 1, "unknown key"),
-        ("typo", 1, "unknown key"),
-        ("observation.repeats", 0, "greater than or equal to 1"),
+        ("filtering.time_window_ms", 5, "got 5; allowed: a list of two numbers"),
+        ("filtering.time_window_ms", [1], "got [1]; allowed: a list of two numbers"),
+        ("filtering.time_window_ms", [1, 2, 3], "a list of two numbers"),
+        ("synthesis.target_bytes", 5, "a list of two whole numbers"),
+        ("filtering.typo", 1, "filtering.typo: unknown key (value 1); keys of filtering: agreement, indist"),
+        ("synthesis.llm.typo", 1, "keys of synthesis.llm: api_key_env, base_url"),
+        ("filter", {}, "sections: decontamination, execution, filtering, judging"),
+        ("typo", 1, "keys: measurements, run, seed"),
+        ("filtering", None, "filtering: got nothing (null); allowed: a mapping"),
+        ("filtering", "{typo: 1}", "filtering.typo: unknown key"),
+        ("sandbox.allow_unisolated", "maybe", "allowed: true or false"),
+        ("observation.torch_threads", "all", "allowed: a whole number or null"),
+        ("execution.threads", "many", "execution.threads: got 'many'; allowed: a whole number or 'auto'"),
+        ("rollouts.policies", "codegen", "allowed: a list"),
+        ("rollouts.policies", [], "a list with at least 1"),
+        ("run", "A B", "lower-case letters"),
+        ("run", 5, "allowed: text"),
+        ("synthesis.llm.temperature", 9, "allowed: at most 2"),
+        ("decontamination.kernelbench", 5, "allowed: a path"),
+        ("policies.codegen", {}, "policies.codegen.kind: missing; allowed: 'codegen', 'openai', 'replay', 'command'"),
+        ("policies.codegen", {"kind": "replay"}, "policies.codegen.trajectories: missing"),
+        ("policies.openai.temperature", 9, "policies.openai.temperature: got 9; allowed: at most 2"),
+        ("observation.repeats", 0, "at least 1"),
         ("observation.device", "tpu", "'cpu' or 'cuda'"),
-        ("synthesis.candidates", "many", "integer"),
+        ("synthesis.candidates", "many", "a whole number"),
         ("synthesis.mix", {"torch#9": 1}, "torch#9"),
         ("synthesis.mix", {"torch#1": 0}, "at least one weight"),
         ("rollouts.policies", ["nobody"], "'nobody'"),
@@ -89,6 +109,55 @@ def test_a_wrong_value_is_named_with_what_is_allowed(key, value, said):
         params.parse(with_value(key, value))
     assert key.split(".")[0] in str(error.value)
     assert said in str(error.value)
+
+
+def using(policy):
+    return params.merge(CONFIG, {"policies": {"used": policy}, "rollouts": {"policies": ["used"]}})
+
+
+COMMAND = {"kind": "command", "argv": ["agent"], "base_url": None, "api_key_env": "KEY"}
+OPENAI = CONFIG["policies"]["openai"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (OPENAI, "policies.used.model: got ''; allowed: the name"),
+        (
+            OPENAI | {"model": "m", "base_url": "localhost:8000"},
+            "policies.used.base_url: got 'localhost:8000'",
+        ),
+        ({"kind": "replay", "trajectories": "nosuch.zst"}, "policies.used.trajectories: got 'nosuch.zst'"),
+        (COMMAND | {"argv": []}, "policies.used.argv: got []"),
+        (COMMAND | {"argv": [" "]}, "policies.used.argv: got [' ']; its first item names a program"),
+        (COMMAND | {"base_url": "api.example.com"}, "policies.used.base_url: got 'api.example.com'"),
+    ],
+)
+def test_a_policy_that_is_used_must_be_usable_before_any_job_starts(policy, said):
+    with pytest.raises(params.ParamsError) as error:
+        params.parse(using(policy))
+    assert said in str(error.value)
+
+
+def test_a_policy_that_is_not_used_or_was_measured_elsewhere_may_lack_what_it_needs():
+    assert params.parse(CONFIG).policies["openai"].model == ""
+    assert params.parse(using(OPENAI) | {"measurements": "pinned"}).rollouts.policies == ["used"]
+
+
+def test_the_llm_composer_needs_a_model():
+    with pytest.raises(params.ParamsError, match=r"synthesis\.llm\.model: got ''; allowed: the name"):
+        params.parse(with_value("synthesis.composer", "llm"))
+    llm = CONFIG["synthesis"] | {"composer": "llm", "llm": CONFIG["synthesis"]["llm"] | {"model": "m"}}
+    assert params.parse(with_value("synthesis", llm)).synthesis.llm.model == "m"
+
+
+@pytest.mark.parametrize("text", ["seed: [", "- 1"])
+def test_a_params_file_that_is_no_mapping_is_named(tmp_path, text):
+    with pytest.raises(params.ParamsError, match=r"params\.yaml: not there"):
+        params.load(tmp_path)
+    (tmp_path / "params.yaml").write_text(text)
+    with pytest.raises(params.ParamsError, match=r"params\.yaml: (is no YAML|got \[1\])"):
+        params.load(tmp_path)
 
 
 def test_all_wrong_values_are_named_at_once():

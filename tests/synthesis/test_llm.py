@@ -136,7 +136,7 @@ def test_a_server_that_is_away_is_the_machines_fault():
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    with pytest.raises(MachineError, match=r"synthesis\.llm\.model"):
+    with pytest.raises(p.ParamsError, match=r"synthesis\.llm\.model"):
         composed("http://127.0.0.1:9", model="")
     monkeypatch.delenv("SYNTHESIS_TEST_KEY")
     with pytest.raises(MachineError, match="SYNTHESIS_TEST_KEY"):

@@ -161,3 +161,77 @@ def test_a_submission_is_restored_as_it_was_and_fixed_files_are_the_templates(tm
 def test_a_submission_cannot_bring_other_files(tmp_path, name):
     with pytest.raises(workspace.SubmissionError, match="not part of a submission"):
         workspace.restore(tmp_path / "w", TASK, "cpp", {"model_new.py": "", name: ""})
+
+
+GCC = """\
+kernels/swish.cpp: In function ‘void f()’:
+kernels/swish.cpp:8:4: error: expected ‘;’ before ‘void’
+    8 |   (void)stream;
+      |    ^~~~
+kernels/swish.cpp:9:4: error: another
+ninja: build stopped: cannot make progress due to previous errors.
+compilation failed
+"""
+NVCC = """\
+kernels/swish.cu(12): error: expected a ";"
+      y[i] = x[i]
+                 ^
+
+1 error detected in the compilation of "kernels/swish.cu".
+"""
+LINKER = """\
+/usr/bin/ld: build/binding.cpp.o: in function `f':
+swish_binding.cpp:(.text+0x1): undefined reference to `swish_launcher'
+collect2: error: ld returned 1 exit status
+"""
+HEADER = """\
+In file included from kernels/swish.cpp:3:
+/usr/include/c++/12/bits/stl_vector.h:400:7: error: no type named ‘x’
+  400 |       using x;
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        (GCC, "kernels/swish.cpp:8:4: error: expected ‘;’ before ‘void’\n    8 |   (void)stream;\n      |    ^~~~"),
+        (NVCC, 'kernels/swish.cu(12): error: expected a ";"\n      y[i] = x[i]\n                 ^'),
+        (LINKER, "swish_binding.cpp:(.text+0x1): undefined reference to `swish_launcher'"),
+        ("ninja: x\nkernels/ has no *.cpp: nothing to compile", "kernels/ has no *.cpp: nothing to compile"),
+        ("", ""),
+    ],
+)
+def test_the_first_error_of_a_build_is_found_with_its_source_line(log, first):
+    assert workspace.first_error(log) == first
+
+
+def test_an_error_in_a_header_of_others_names_the_line_of_the_workspace_and_long_lines_are_cut():
+    assert workspace.first_error(HEADER).startswith("kernels/swish.cpp:3: in a header: /usr/include/c++/12/bits")
+    long = workspace.first_error("kernels/a.cpp:1:1: error: " + "x" * 10_000 + "\n" + "   y\n" * 99)
+    assert len(long.splitlines()) == 4 and max(map(len, long.splitlines())) == 240
+
+
+def test_what_the_compile_script_prints_begins_with_the_error_and_not_with_the_command(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / "kernels" / "axpby.cpp").write_text("int broken(\n")
+    done = run(folder, "bash", "utils/compile.sh")
+    assert done.returncode == 1
+    assert done.stdout.startswith("kernels/axpby.cpp:1:12: error:")
+    assert "FAILED" not in done.stdout and "-std=c++17" not in done.stdout
+
+
+def test_sources_that_the_backend_does_not_take_are_named_when_the_build_fails(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / "kernels" / "axpby.cpp").rename(folder / "kernels" / "axpby.cu")
+    result = build(folder)
+    assert "undefined reference" in workspace.first_error(result.log)
+    assert "not compiled, as the backend cpp takes *.cpp in kernels/ itself: kernels/axpby.cu" in result.log
+
+
+def test_a_backend_that_there_is_not_is_named(tmp_path):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / "BACKEND").write_text("rust\n")
+    assert "BACKEND says 'rust'; allowed: cpp or cuda" in run(folder, "bash", "utils/compile.sh").stdout

@@ -7,6 +7,10 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from cuda_agent.errors import UserError
+
+USER = 2  # exit status: the command cannot do it, and says why; argparse has the same one
+
 # Name -> (module, what it does). A module has `add_arguments(parser)` and `run(args)`, which returns the exit status.
 COMMANDS = {
     "workspace": ("cuda_agent.workspace.command", "lay out a workspace with one task in it"),
@@ -21,7 +25,10 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status."""
+    """Run a command; its exit status: 0; 1 where the command's own help says so; 2 for what the user can mend.
+
+    What is wrong with files, parameters or the machine is told on the standard error, without a traceback.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="cuda-agent", description="Tasks, agents and a judge for GPU kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -31,7 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name == chosen:
             importlib.import_module(module).add_arguments(sub)
     args = parser.parse_args(argv)
-    return importlib.import_module(COMMANDS[args.command][0]).run(args)
+    try:
+        return importlib.import_module(COMMANDS[args.command][0]).run(args)
+    except UserError as error:
+        said = str(error)
+    except OSError as error:  # missing, a folder, no permission, no space: of the file that it names
+        if error.filename is None:
+            raise
+        said = f"{error.filename}: {error.strerror}"
+    print(f"cuda-agent {args.command}: {said}", file=sys.stderr)
+    return USER
 
 
 if __name__ == "__main__":

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cuda_agent import journal as journals
+from cuda_agent.errors import UserError
 from cuda_agent.progress import Progress
-
-# Errors that speak to the user: shown as they are, without a traceback.
-_FOR_USERS = ("ParamsError", "RecordError", "IsolationError", "MachineError", "ObservationError", "FilteringError")
-_FOR_USERS += ("DecontaminationError", "ReplayMismatch", "NotebookError", "PaperError")
 
 
 class _Both:
@@ -47,6 +44,13 @@ class Job:
         """Progress on the terminal and in the log."""
         return Progress(what, total, stream=_Both(self._log))  # type: ignore[arg-type]
 
+    def warn(self, text: str) -> None:
+        """A line on the terminal and in the log, unless it is empty."""
+        if text:
+            stream = _Both(self._log)
+            stream.write(f"{self._snakemake.rule}: {text}\n")
+            stream.flush()
+
     @contextlib.contextmanager
     def journal(self) -> Iterator[journals.Journal]:
         """The job's journal of finished items; emptied when the block ends well, its output written."""
@@ -72,8 +76,7 @@ def running(snakemake: Any) -> Iterator[Job]:
         try:
             yield Job(snakemake, log)
         except Exception as error:
-            names = {c.__name__ for c in type(error).__mro__}
-            text = str(error) if names & set(_FOR_USERS) else traceback.format_exc()
+            text = str(error) if isinstance(error, UserError) else traceback.format_exc()
             log.write(f"{text.rstrip()}\n")
             log.flush()
             sys.stderr.write(f"{snakemake.rule}: {text.rstrip()}\n")

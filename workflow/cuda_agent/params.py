@@ -15,13 +15,17 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+from cuda_agent import plain
+from cuda_agent.errors import UserError
+
+NAME = r"^[a-z0-9][a-z0-9_-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class ParamsError(ValueError):
+class ParamsError(UserError, ValueError):
     """A parameter is wrong. The message names the key, the value and what is allowed."""
 
 
@@ -97,6 +101,11 @@ class Operators(Section):
     timeout_s: PositiveFloat
 
 
+def _no_url(value: str | None) -> list[str]:
+    fine = value is None or value.startswith(("http://", "https://"))
+    return [] if fine else [f"base_url: got {value!r}; allowed: an address that begins with http:// or https://"]
+
+
 class LLM(Section):
     """An OpenAI-compatible endpoint."""
 
@@ -107,6 +116,11 @@ class LLM(Section):
     max_tokens: PositiveInt
     timeout_s: PositiveFloat
     retries: Annotated[int, Field(ge=0)]
+
+    def lacks(self) -> list[str]:
+        """See `CodegenPolicy.lacks`."""
+        named = "allowed: the name that the server knows the model by"
+        return ([] if self.model.strip() else [f"model: got {self.model!r}; {named}"]) + _no_url(self.base_url)
 
 
 class Synthesis(Section):
@@ -174,6 +188,10 @@ class CodegenPolicy(Section):
 
     kind: Literal["codegen"]
 
+    def lacks(self) -> list[str]:
+        """What keeps it from being used: key, what it got, what is allowed. An entry that is not used may lack it."""
+        return []
+
 
 class OpenAIPolicy(LLM):
     """Any OpenAI-compatible server."""
@@ -187,6 +205,12 @@ class ReplayPolicy(Section):
     kind: Literal["replay"]
     trajectories: Path
 
+    def lacks(self) -> list[str]:
+        """See `CodegenPolicy.lacks`."""
+        there = self.trajectories.is_file()
+        what = "allowed: a file of trajectories, as data/{run}/{policy}/trajectories.jsonl.zst"
+        return [] if there else [f"trajectories: got '{self.trajectories}', which is no file in {Path.cwd()}; {what}"]
+
 
 class CommandPolicy(Section):
     """An outside coding agent, started in the workspace; ``base_url`` is the one server that it can reach, if any."""
@@ -195,6 +219,11 @@ class CommandPolicy(Section):
     argv: Annotated[list[str], Field(min_length=1)]
     base_url: str | None
     api_key_env: str
+
+    def lacks(self) -> list[str]:
+        """See `CodegenPolicy.lacks`."""
+        program = [] if self.argv[0].strip() else [f"argv: got {self.argv}; its first item names a program"]
+        return program + _no_url(self.base_url)
 
 
 Policy = Annotated[CodegenPolicy | OpenAIPolicy | ReplayPolicy | CommandPolicy, Field(discriminator="kind")]
@@ -262,23 +291,22 @@ class Params(Section):
                 f"judging.device: got {self.judging.device!r}; "
                 f"rollouts.backend {self.rollouts.backend!r} needs {needed!r}"
             )
+        lacking = []
+        if self.synthesis.composer == "llm":
+            lacking += [f"synthesis.llm.{fault} (synthesis.composer is 'llm')" for fault in self.synthesis.llm.lacks()]
+        if self.measurements == "fresh":  # pinned ones need none of what policies ask for
+            lacking += [
+                f"policies.{name}.{fault} (rollouts.policies has {name!r})"
+                for name in self.rollouts.policies
+                for fault in self.policies[name].lacks()
+            ]
+        if lacking:
+            raise ValueError("\n  ".join(lacking))
         return self
 
 
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for e in error.errors():
-        key = ".".join(str(part) for part in e["loc"]) or "(top level)"
-        if e["type"] == "extra_forbidden":
-            lines.append(f"{key}: unknown key (value {e['input']!r}); see params.yaml for the keys of this section")
-        elif e["type"] == "missing":
-            lines.append(f"{key}: missing; params.yaml has it with its default")
-        elif e["type"] == "value_error":
-            inner = e["msg"].removeprefix("Value error, ")
-            lines.append(f"{key}.{inner}" if e["loc"] else inner)
-        else:
-            lines.append(f"{key}: got {e['input']!r}; {e['msg'][0].lower()}{e['msg'][1:]}")
-    return "wrong parameters:\n  " + "\n  ".join(lines)
+def _wrong(error: ValidationError, model: type[BaseModel] | None, config: Any) -> ParamsError:
+    return ParamsError("wrong parameters:\n  " + "\n  ".join(plain.explain(error, model, config, NAME)))
 
 
 def parse(config: Mapping[str, Any]) -> Params:
@@ -290,7 +318,7 @@ def parse(config: Mapping[str, Any]) -> Params:
     try:
         return Params.model_validate(dict(config))
     except ValidationError as error:
-        raise ParamsError(_explain(error)) from None
+        raise _wrong(error, Params, config) from None
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,16 +330,33 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises:
+        ParamsError: the file is missing, is no YAML or holds something else.
+    """
+    try:
+        found = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: not there; name the repository's folder, or go there") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ParamsError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, Mapping | None):
+        raise ParamsError(f"{path}: got {found!r}; allowed: a mapping of sections")
+    return dict(found or {})
+
+
 def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None = None) -> Params:
     """Parameters of a run as the workflow would see them: ``params.yaml``, the run's own file, then ``overrides``."""
-    config = yaml.safe_load((root / "params.yaml").read_text())
+    config = _read(root / "params.yaml")
     overrides = overrides or {}
     name = run or overrides.get("run") or config["run"]
     path = root / "workflow" / "runs" / f"{name}.yaml"
     if not path.exists():
         known = sorted(p.stem for p in path.parent.glob("*.yaml"))
         raise ParamsError(f"run: got {name!r}; there is no {path.relative_to(root)}; known runs: {known}")
-    config = merge(config, yaml.safe_load(path.read_text()) or {})
+    config = merge(config, _read(path))
     return parse(merge(config, {**overrides, "run": name}))
 
 
@@ -324,4 +369,4 @@ def read_policy(text: str) -> Policy:
     try:
         return TypeAdapter(Policy).validate_json(text)
     except ValidationError as error:
-        raise ParamsError(_explain(error)) from None
+        raise _wrong(error, None, text) from None

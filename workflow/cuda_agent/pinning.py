@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import yaml
 
 from cuda_agent import params, records
+from cuda_agent.errors import UserError
 
 MEASURED = ("observations.parquet",)
 MEASURED_OF_POLICY = ("trajectories.jsonl.zst", "submissions.parquet", "judgements.parquet")
@@ -20,7 +20,7 @@ MEASURED_OF_POLICY = ("trajectories.jsonl.zst", "submissions.parquet", "judgemen
 DECIDING = ("seed", "sandbox", "operators", "synthesis", "observation", "rollouts", "judging")
 
 
-class PinError(ValueError):
+class PinError(UserError, ValueError):
     """The artefacts cannot be kept. The message says which, and what to do."""
 
 
@@ -133,10 +133,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Pin, and list what was pinned."""
-    try:
-        for path in pin(args.root, args.run):
-            print(path)
-    except (PinError, params.ParamsError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    for path in pin(args.root, args.run):
+        print(path)
     return 0

@@ -138,10 +138,13 @@ def stages(root: Path) -> dict[str, Any]:
         root: the repository.
 
     Raises:
-        ParamsError: two runs have different policies: one list of stages cannot name the outputs of both.
+        ParamsError: this is not the repository; or two runs have different policies: one list of stages cannot name
+            the outputs of both.
     """
     root = root.resolve()
     runs = sorted((p.stem for p in (root / "workflow" / "runs").glob("*.yaml")), key=lambda r: (r != "laptop", r))
+    if not runs or not (root / "Snakefile").exists():
+        raise params.ParamsError(f"{root}: is not the repository: it has no Snakefile and workflow/runs/*.yaml")
     policies = {run: params.load(root, run).rollouts.policies for run in runs}
     first = policies[runs[0]]
     for run, names in policies.items():

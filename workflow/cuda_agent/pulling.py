@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import yaml
 
+from cuda_agent.errors import UserError
 
-class PullError(RuntimeError):
+
+class PullError(UserError, RuntimeError):
     """The artefacts cannot be fetched, or the workspace is not what was published. Says what to do."""
 
 
@@ -25,6 +27,9 @@ def pull(root: Path, runs: list[str]) -> None:
         PullError: the remote lacks files, or the workspace differs from what is published: Snakemake is told nothing,
             since that would hide stale files.
     """
+    for tool in ("dvc", "snakemake"):
+        if shutil.which(tool) is None:
+            raise PullError(f"{tool} is not on PATH: `make setup` installs it; `. .venv/bin/activate` finds it")
     targets = [f"results@{run}" for run in runs]
     if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
         raise PullError("dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote")
@@ -55,12 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Pull."""
-    try:
-        runs = args.runs or locked_runs(args.root)
-        if not runs:
-            raise PullError("dvc.lock has no finished run to fetch; `make reproduce RUN=...` makes one")
-        pull(args.root, runs)
-    except PullError as error:
-        print(error, file=sys.stderr)
-        return 1
+    runs = args.runs or locked_runs(args.root)
+    if not runs:
+        raise PullError("dvc.lock has no finished run to fetch; `make reproduce RUN=...` makes one")
+    pull(args.root, runs)
     return 0

@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from cuda_agent.errors import UserError
+
 START = "<!-- results: written by `cuda-agent readme` from results/ -->"
 END = "<!-- end of results -->"
 
@@ -29,15 +31,22 @@ def _measure(measure: dict[str, Any] | None, unit: str) -> str:
     return text
 
 
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise UserError(f"{path}: is no JSON: {error}") from None
+
+
 def block(root: Path) -> str:
     """The table between the two markers, markers included; computed from ``results/*/`` alone."""
     lines, margins = [], {}
     for path in sorted((root / "results").glob("*/metrics.json")):
         run = path.parent.name
-        numbers = json.loads((path.parent / "numbers.json").read_text())
+        numbers = _json(path.parent / "numbers.json")
         device = numbers["judged.device_name"]["value"]
         margins[run] = f"{100 * numbers['params.results.faster_margin']['value']:g} %"
-        for policy, m in json.loads(path.read_text()).items():
+        for policy, m in _json(path).items():
             lines.append(
                 f"| `{run}` | {device} | {numbers['tasks']['value']} | `{policy}` | {m['n']} | {m['passed']} "
                 f"| {_measure(m['faster_eager'], '%')} | {_measure(m['faster_compile'], '%')} "
@@ -70,9 +79,12 @@ def is_current(root: Path) -> bool:
     Results in the folder may be those of somebody's own run; that one has not published them yet.
 
     Raises:
-        subprocess.CalledProcessError: this is no git repository.
+        UserError: this is no git repository.
     """
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=root, check=True, capture_output=True).stdout
+    done = subprocess.run(["git", "archive", "HEAD"], cwd=root, check=False, capture_output=True)
+    if done.returncode:
+        raise UserError(f"{root}: git has no commit to compare: {done.stderr.decode(errors='replace').strip()}")
+    archive = done.stdout
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         wanted = [m for m in tar if m.name == "README.md" or m.name.startswith("results/")]
         tar.extractall(folder, wanted, filter="data")
@@ -96,5 +108,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         print(f"{path}: its table differs from results/: `cuda-agent readme` writes it", file=sys.stderr)
         return 1
+    if START not in path.read_text():
+        raise UserError(f"{path}: has no line {START!r}, after which the table belongs")
     path.write_text(replaced(path.read_text(), args.root))
     return 0

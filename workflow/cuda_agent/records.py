@@ -18,13 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from cuda_agent.errors import UserError
+
 Row = dict[str, Any]
 
 TEXT, INT, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 TEXTS = pa.list_(pa.string())
 
 
-class RecordError(ValueError):
+class RecordError(UserError, ValueError):
     """An artefact does not have the columns or types it should have."""
 
 
@@ -235,12 +237,12 @@ VERDICTS = schema(
         "time_ms": (REAL, "median time of the candidate"),
         "eager_ms": (REAL, "median time of the eager baseline"),
         "compile_ms": (REAL, "median time of the torch.compile baseline"),
-        "speedup_eager": (REAL, "median of the paired ratios eager / candidate"),
-        "speedup_eager_low": (REAL, "lower end of its interval"),
-        "speedup_eager_high": (REAL, "upper end of its interval"),
-        "speedup_compile": (REAL, "median of the paired ratios compile / candidate"),
-        "speedup_compile_low": (REAL, "lower end of its interval"),
-        "speedup_compile_high": (REAL, "upper end of its interval"),
+        "speedup_eager": (REAL, "median of the paired ratios eager / candidate, not the quotient of the medians"),
+        "speedup_eager_low": (REAL, "lower end of its bootstrap interval"),
+        "speedup_eager_high": (REAL, "upper end of its bootstrap interval"),
+        "speedup_compile": (REAL, "median of the paired ratios compile / candidate, not the quotient of the medians"),
+        "speedup_compile_low": (REAL, "lower end of its bootstrap interval"),
+        "speedup_compile_high": (REAL, "upper end of its bootstrap interval"),
         "reward": (INT, "-1, 1, 2 or 3"),
     }
 )

@@ -9,7 +9,7 @@ from snakemake.exceptions import WorkflowError
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
-from cuda_agent import params as parameters, pinning, provenance
+from cuda_agent import machine, params as parameters, pinning, provenance
 
 provenance.hand_on_to_jobs()
 
@@ -116,3 +116,20 @@ def hold_folder():
         raise WorkflowError(
             f"another snakemake works in {Path.cwd()}: wait for it, or stop it"
         ) from None
+
+
+def check_devices():
+    """Stop before any work where a measured step that is to run needs what this machine lacks.
+
+    Jobs that run elsewhere look for themselves.
+    """
+    if workflow.non_local_exec:
+        return
+    todo = {job.rule.name for job in workflow.dag.needrun_jobs()}
+    try:
+        if "observe" in todo:
+            machine.check_device(PARAMS.observation.device, compiles=False)
+        if todo & {"rollout", "judge"}:
+            machine.check_device(PARAMS.judging.device, compiles=True)
+    except machine.DeviceError as error:
+        raise WorkflowError(str(error)) from None

@@ -1,13 +1,16 @@
 """Measure this shard's submissions."""
 
-from cuda_agent import job, judge, params, records
+from cuda_agent import job, judge, machine, params, records
 
 with job.running(snakemake) as this, this.journal() as journal:
     submissions = this.shard(records.read(snakemake.input.submissions, records.SUBMISSIONS))
+    section = params.Judging.model_validate_json(snakemake.params.judging)
+    if section.device == "cpu":
+        this.warn(machine.load_warning())
     rows = judge.judge(
         records.read(snakemake.input.tasks, records.TASKS),
         submissions,
-        params.Judging.model_validate_json(snakemake.params.judging),
+        section,
         params.Sandbox.model_validate_json(snakemake.params.sandbox),
         backend=snakemake.params.backend,
         workers=snakemake.threads,

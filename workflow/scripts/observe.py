@@ -1,12 +1,15 @@
 """Run this shard's candidates and record what they showed."""
 
-from cuda_agent import job, observation, params, records
+from cuda_agent import job, machine, observation, params, records
 
 with job.running(snakemake) as this, this.journal() as journal:
     candidates = this.shard(records.read(snakemake.input.candidates, records.CANDIDATES))
+    section = params.Observation.model_validate_json(snakemake.params.observation)
+    if section.device == "cpu":
+        this.warn(machine.load_warning())
     rows = observation.observe(
         candidates,
-        params.Observation.model_validate_json(snakemake.params.observation),
+        section,
         params.Sandbox.model_validate_json(snakemake.params.sandbox),
         seed=snakemake.params.seed,
         workers=snakemake.threads,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = Path("build/libcuda_extension.so")
+WANTED = {"cpp": "*.cpp", "cuda": "*.cu and *_binding.cpp"}  # what is compiled, directly in kernels/
 
 # Nothing may stay unresolved at link time: what the library calls is then what these libraries offer, and not what the
 # process that loads it happens to have in memory.
@@ -47,6 +48,22 @@ def default_backend():
     return "cuda" if shutil.which("nvcc") and shutil.which("nvidia-smi") else "cpp"
 
 
+def left_out(backend):
+    """Sources in `kernels/` that this backend does not compile, relative to the workspace."""
+    found = {p.relative_to(ROOT) for p in (ROOT / "kernels").rglob("*") if p.suffix in (".cpp", ".cu", ".cc", ".c")}
+    return sorted(map(str, found - set(sources(backend))))
+
+
+def tidy(output):
+    """The compilers' output without the commands that ninja repeats in front of it."""
+    lines, command = [], False
+    for line in output.splitlines(keepends=True):
+        if not command and not line.startswith("FAILED: "):
+            lines.append(line)
+        command = line.startswith("FAILED: ")
+    return "".join(lines)
+
+
 def default_arch():
     """Compute capability of the first GPU, as in sm_90; sm_90 without one."""
     if shutil.which("nvidia-smi"):
@@ -60,8 +77,7 @@ def default_arch():
 
 def sources(backend):
     """Files to compile, relative to the workspace."""
-    patterns = {"cpp": ["*.cpp"], "cuda": ["*.cu", "*_binding.cpp"]}[backend]
-    found = sorted({p for pattern in patterns for p in (ROOT / "kernels").glob(pattern)})
+    found = sorted({p for pattern in WANTED[backend].split(" and ") for p in (ROOT / "kernels").glob(pattern)})
     return [Path("binding.cpp"), *(p.relative_to(ROOT) for p in found)]
 
 
@@ -153,9 +169,13 @@ def build(backend=None, arch=None, jobs=None):
         Exit status as in the module's text, and the output of the compilers.
     """
     backend = backend or default_backend()
+    if backend not in WANTED:
+        return 1, f"BACKEND says {backend!r}; allowed: {' or '.join(WANTED)}\n"
+    ignored = left_out(backend)
+    takes = f"the backend {backend} takes {WANTED[backend]} in kernels/ itself"
+    note = f"not compiled, as {takes}: {', '.join(ignored)}\n" if ignored else ""
     if len(sources(backend)) == 1:
-        wanted = "*.cu and *_binding.cpp" if backend == "cuda" else "*.cpp"
-        return 1, f"kernels/ has no {wanted}: nothing to compile for the backend {backend}\n"
+        return 1, f"kernels/ has no {WANTED[backend]}: nothing to compile for the backend {backend}\n{note}"
     try:
         text = ninja_file(backend, arch or default_arch())
         ninja = _tool("ninja")
@@ -171,7 +191,8 @@ def build(backend=None, arch=None, jobs=None):
         (ROOT / LIBRARY).unlink(missing_ok=True)  # an older build must not pass for this one
         if _MACHINE.search(done.stdout + done.stderr):
             return 2, done.stdout + done.stderr
-    return int(done.returncode != 0), done.stdout + done.stderr
+        return 1, tidy(done.stdout) + done.stderr + note
+    return 0, done.stdout + done.stderr
 
 
 def main():

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from cuda_agent import provenance, workspace
+from cuda_agent import machine, provenance, workspace
 from cuda_agent.agent.gateway import gateway
 from cuda_agent.agent.loop import Conversation, Loop
 from cuda_agent.agent.policies import input_hash, make_policy
@@ -144,6 +144,7 @@ def roll_out(
         Trajectory rows (see ``docs/agent.md``) and rows of ``records.SUBMISSIONS``, in the order of the tasks' ids.
 
     Raises:
+        DeviceError: this machine lacks the device of the backend.
         MachineError: the machine or the server spoiled every rollout.
         ReplayMismatch: a replayed conversation departs from its recording.
         ParamsError: the policy's parameters lack something.
@@ -159,6 +160,8 @@ def roll_out(
         else:
             done[task["task_id"]] = (kept["trajectory"], kept["submission"])
             progress(f"{task['task_id'][:8]} {kept['submission']['status']}", resumed=True)
+    if todo:
+        machine.check_device(job.device, compiles=True)
     pool = ThreadPoolExecutor(max(workers, 1), thread_name_prefix="rollout")
     try:
         futures = {pool.submit(job.rollout, task): task for task in todo}

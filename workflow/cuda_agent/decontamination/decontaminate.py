@@ -9,12 +9,13 @@ from typing import Any
 from cuda_agent import records
 from cuda_agent.decontamination.repeats import Repeats
 from cuda_agent.decontamination.similarity import Problems
+from cuda_agent.errors import UserError
 from cuda_agent.params import Decontamination
 from cuda_agent.records import Row
 from cuda_agent.tasks import fingerprint as prints
 
 
-class DecontaminationError(ValueError):
+class DecontaminationError(UserError, ValueError):
     """The fingerprints of KernelBench cannot be compared with."""
 
 

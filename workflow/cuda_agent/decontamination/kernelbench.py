@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from cuda_agent import records
+from cuda_agent.errors import MissingError
 from cuda_agent.records import Row
 from cuda_agent.tasks import fingerprint as prints
 
@@ -23,15 +24,18 @@ def fingerprint_kernelbench(checkout: Path | str, revision: str) -> list[Row]:
         revision: how the rows call it, e.g. ``v0.1``.
 
     Raises:
-        FileNotFoundError: there are no problems in the folder.
-        SyntaxError: a problem is not Python.
+        MissingError: there are no problems in the folder.
+        RecordError: a problem is not Python.
     """
     paths = sorted(Path(checkout).glob("KernelBench/level*/*.py"))
     if not paths:
-        raise FileNotFoundError(f"{checkout}: no KernelBench/level*/*.py; is this a checkout of KernelBench?")
+        raise MissingError(f"{checkout}: no KernelBench/level*/*.py; is this a checkout of KernelBench?")
     rows = []
     for path in paths:
-        made = prints.fingerprint(path.read_text())
+        try:
+            made = prints.fingerprint(path.read_text())
+        except (SyntaxError, UnicodeDecodeError) as error:
+            raise records.RecordError(f"{path}: is no Python: {error}") from None
         name = f"{revision}/{path.parent.name}/{path.stem}"
         rows.append({"name": name, "scheme": prints.scheme(), **{c: made[c] for c in _COLUMNS}})
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cuda_agent import records
+from cuda_agent.errors import existing
 from cuda_agent.records import Row
 
 Rows = Mapping[str, list[Row]]
@@ -73,7 +74,7 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
     """Paths of a run's artefacts: under ``data/{run}``, else ``data/pinned/{run}``; verdicts under ``results/{run}``.
 
     Raises:
-        FileNotFoundError: the run has no tasks yet; says how to make them.
+        MissingError: the run has no tasks yet; says how to make them.
     """
     root = Path(root)
     homes = [root / "data" / run, root / "data" / "pinned" / run]
@@ -88,9 +89,7 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
         if paths := [p for p in paths if p.exists()]:
             found[name] = paths
     if "tasks" not in found:
-        raise FileNotFoundError(
-            f"{homes[0] / 'tasks.parquet'}: not there; make it with `snakemake --cores all --config run={run}`"
-        )
+        existing(homes[0] / "tasks.parquet", run, root)
     return found
 
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cuda_agent.errors import UserError
+
 PACKAGES = Path(__file__).parents[2]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours in tracebacks
 
 
-class NotebookError(RuntimeError):
+class NotebookError(UserError, RuntimeError):
     """A cell failed; the message names the notebook, the cell and the exception."""
 
 

@@ -1,4 +1,9 @@
-"""Tables of a run as CSV text. Shares are fractions of 1, times are milliseconds, an empty cell is "not known"."""
+"""Tables of a run as CSV text. Shares are fractions of 1, times are milliseconds, an empty cell is "not known".
+
+In ``per_task``, ``time_ms``, ``eager_ms`` and ``compile_ms`` are medians of each; ``speedup_eager`` and
+``speedup_compile`` are medians of the ratios of samples taken side by side, as in the verdicts, so that they need not
+be the quotients of these times. They are empty for a kernel that did not pass.
+"""
 
 from __future__ import annotations
 

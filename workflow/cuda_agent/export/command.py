@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from cuda_agent import records
+from cuda_agent.errors import UserError, existing
 from cuda_agent.export.sft import dumps_sft, to_sft
 from cuda_agent.export.verl import VERL, to_verl
 
@@ -24,15 +25,16 @@ def run(args: argparse.Namespace) -> int:
     """Write one file from ``data/{run}`` and ``results/{run}`` under the current folder."""
     data = Path("data") / args.run
     if args.format == "verl":
-        tasks = records.read(data / "tasks.parquet", records.TASKS)
+        tasks = records.read(existing(data / "tasks.parquet", args.run), records.TASKS)
         rows = to_verl(t for t in tasks if t["split"] == args.split)
         records.write(args.out, rows, VERL, sort_by=())
     else:
         if not args.policy:
-            raise SystemExit("export sft: --policy is missing; it names a folder under " + str(data))
-        verdicts = records.read(Path("results") / args.run / "verdicts.parquet", records.VERDICTS)
-        trajectories = records.read_jsonl(data / args.policy / "trajectories.jsonl.zst")
-        rows = to_sft(trajectories, verdicts, args.min_reward)
+            raise UserError(f"sft: --policy is missing; it names a folder under {data}")
+        paths = [data / args.policy / "trajectories.jsonl.zst", Path("results") / args.run / "verdicts.parquet"]
+        trajectories, verdicts = (existing(path, args.run) for path in paths)
+        rows = to_sft(records.read_jsonl(trajectories), records.read(verdicts, records.VERDICTS), args.min_reward)
+        args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(dumps_sft(rows))
     print(f"{args.out}: {len(rows)} rows")
     return 0

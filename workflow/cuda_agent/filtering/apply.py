@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cuda_agent import records
+from cuda_agent.errors import UserError
 from cuda_agent.filtering.rules import RULES
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
@@ -13,7 +14,7 @@ _FROM_CANDIDATE = ("candidate_id", "data_source", "code", "composer", "spdx")
 _FROM_OBSERVATION = tuple(n for n in records.FILTERED.names if n not in _FROM_CANDIDATE)
 
 
-class FilteringError(ValueError):
+class FilteringError(UserError, ValueError):
     """Candidates and observations do not belong together, or a candidate was not really observed."""
 
 

@@ -6,13 +6,16 @@ import argparse
 import json
 import secrets
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
-from cuda_agent import params, provenance, records, workspace
+from cuda_agent import machine, params, provenance, records, workspace
+from cuda_agent.errors import UserError
 from cuda_agent.judge.judging import judge_one
 from cuda_agent.judge.rules import verdict
 from cuda_agent.sandbox import Pool
+from cuda_agent.workspace.layout import Backend
 
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2
 
@@ -24,23 +27,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", help="whose parameters; default: params.yaml's run")
     parser.add_argument("--rules", choices=["published", "strict"], help="default: results.rules of the parameters")
     parser.add_argument("--json", action="store_true", help="print judgement and verdict as one JSON object")
-    parser.epilog = "Exit status: 0 correct and compliant; 1 not; 2 the machine could not judge it."
+    parser.epilog = (
+        "Candidate and baselines are timed in turn. A speed-up is the median of the ratios of samples taken side by "
+        "side, with its interval: where the machine's speed drifts it differs from the quotient of the two median "
+        "times, and is the one to trust. Exit status: 0 correct and compliant; 1 not; 2 the machine, the folder or the "
+        "parameters keep it from being judged."
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge it, print, and return the exit status."""
     folder = args.workspace
     if not (folder / "model.py").is_file():
-        print(f"{folder}: no workspace: there is no model.py", file=sys.stderr)
-        return MACHINE
+        raise UserError(f"{folder}: no workspace, as there is no model.py; `cuda-agent workspace` lays one out")
     root = Path.cwd() if Path("params.yaml").exists() else provenance.PACKAGE.parents[1]
     loaded = params.load(root, args.run)
-    marked = folder / "BACKEND"
-    backend = args.backend or (marked.read_text().strip() if marked.exists() else loaded.rollouts.backend)
+    backend = _backend(folder, args.backend) or loaded.rollouts.backend
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})
     task = {"code": (folder / "model.py").read_text()}
+    machine.check_device(judging.device, compiles=True)
+    if judging.device == "cpu" and (warning := machine.load_warning()):
+        print(warning, file=sys.stderr)
     with Pool(judging.device, loaded.sandbox) as pool:
+        pool.check_gpu()
         files = workspace.snapshot(folder)
         row = judge_one(pool, task, files, judging=judging, backend=backend, seed=secrets.randbits(63))
         isolation = pool.isolation
@@ -52,23 +62,55 @@ def run(args: argparse.Namespace) -> int:
     elif found is None:
         print(f"the machine could not judge it: {row['error']}", file=sys.stderr)
     else:
-        print(_in_words(row, found))
+        print(in_words(row, found, results.confidence))
     if found is None:
         return MACHINE
     return CORRECT if found["correct"] and found["compliant"] else NOT_CORRECT
 
 
-def _in_words(row: dict[str, Any], found: dict[str, Any]) -> str:
-    checks, launched = json.loads(row["checks"]), json.loads(row["launched"])
-    lines = [f"{name:<10} {'yes' if found[name] else 'NO'}" for name in ("compiled", "correct", "compliant")]
-    lines += [f"  - {reason}" for reason in found["reasons"]]
+def _backend(folder: Path, asked: str | None) -> str | None:
+    """The backend that the workspace was laid out for, which must be the one asked for; None where neither is known."""
+    path = folder / "BACKEND"
+    if not path.is_file():
+        return asked
+    marked = path.read_text().strip()
+    if marked not in typing.get_args(Backend):
+        raise UserError(f"{path}: got {marked!r}; allowed: {' or '.join(typing.get_args(Backend))}")
+    if asked not in (None, marked):
+        raise UserError(
+            f"{folder}: was laid out for the backend {marked}, as its BACKEND says, and cannot be judged for {asked}: "
+            f"leave --backend away, or lay out a new one with `cuda-agent workspace TASK FOLDER --backend {asked}`"
+        )
+    return marked
+
+
+def in_words(row: dict[str, Any], found: dict[str, Any], confidence: float) -> str:
+    """The table that is printed for a judgement and its verdict.
+
+    Args:
+        row: a judgement; ``status`` is not ``machine``.
+        found: the verdict on it.
+        confidence: level of the intervals.
+    """
+    checks, launched, times = (json.loads(row[name]) for name in ("checks", "launched", "times"))
+    built = row["status"] not in ("no_submission", "build")
+    loaded = built and row["stage"] != "load"
+    shown = {"built": built, "loaded": loaded if built else None}
+    shown |= {name: found[name] for name in ("correct", "compliant")}
+    lines = [f"{name:<10} {'-' if value is None else 'yes' if value else 'NO'}" for name, value in shown.items()]
+    for i, reason in enumerate(found["reasons"]):
+        lines.append(f"  - {reason}")
+        if i == 0 and row["status"] == "build":  # the source line, as the compiler showed it
+            lines += [f"    {line}" for line in row["error"].partition("\n\n")[0].splitlines()[1:]]
     if found["time_ms"] is not None:
         lines.append(f"{'time':<10} {found['time_ms']:.4f} ms")
         for base in ("eager", "compile"):
             if (ratio := found[f"speedup_{base}"]) is not None:
                 low, high = found[f"speedup_{base}_low"], found[f"speedup_{base}_high"]
-                ms = found[f"{base}_ms"]
-                lines.append(f"{base:<10} {ms:.4f} ms, speed-up {ratio:.2f} ({low:.2f} to {high:.2f})")
+                lines.append(
+                    f"{base:<10} {found[f'{base}_ms']:.4f} ms; speed-up {ratio:.2f}, the median of {len(times[base])} "
+                    f"paired ratios ({100 * confidence:g} % interval {low:.2f} to {high:.2f})"
+                )
     if found["precision"]:
         worst = max(float(c.get("rms_error", 0)) for c in checks)
         lines.append(f"{'precision':<10} {found['precision']} (largest error {worst:.2g}, root mean square)")

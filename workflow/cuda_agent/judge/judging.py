@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cuda_agent import provenance, records, workspace
+from cuda_agent import machine, provenance, records, workspace
 from cuda_agent.judge import compliance
 from cuda_agent.judge.checks import Candidate, Ended, Examination, Reference
 from cuda_agent.judge.rules import check_fails
@@ -97,7 +97,8 @@ class _Case:
         if built.status == "machine":
             raise MachineError(f"the build: {built.log[-1000:]}")
         if not built.ok or built.library is None:
-            raise Ended("build", "build", built.log[-_ERROR_CHARACTERS:])
+            first = workspace.first_error(built.log)
+            raise Ended("build", "build", f"{first}\n\n{built.log[-(_ERROR_CHARACTERS - len(first) - 2) :]}")
         self.launched["binary"] = compliance.binary_findings(built.library, folder, limits, self.pool.sandbox)
 
     def _compare(self, examination: Examination, folder: Path, setup: dict[str, Any]) -> None:
@@ -141,6 +142,10 @@ def judge(
         workers: submissions judged at once; timing is done by one at a time all the same.
         journal, progress: see `cuda_agent.journal` and `cuda_agent.progress`.
         seed: for tests; None: a secret one for each submission.
+
+    Raises:
+        DeviceError: this machine lacks the device.
+        MachineError: a sandboxed process cannot use it.
     """
     by_id = {t["task_id"]: t for t in tasks}
     submissions = list(submissions)
@@ -162,7 +167,9 @@ def judge(
     if not todo:
         return rows
     workers = min(workers, GPU_CASES) if judging.device == "cuda" else workers
+    machine.check_device(judging.device, compiles=True)
     with Pool(judging.device, sandbox_params, workers) as pool:
+        pool.check_gpu()
 
         def short(row: Row) -> bool:
             return judging.device == "cuda" and row["status"] == "memory"

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from cuda_agent import params, provenance, records
+from cuda_agent import machine, params, provenance, records
+from cuda_agent.errors import UserError
 from cuda_agent.journal import Journal
 from cuda_agent.records import Row
 from cuda_agent.sandbox import Limits, Outcome, Pool, Session, device_lock
@@ -23,7 +24,7 @@ _MAY_BE_NULL = {"flops"} | {name for name, kind in _SEEN.items() if kind == pa.f
 _EMPTY = {"inputs": "[]", "outputs": "[]"}
 
 
-class ObservationError(RuntimeError):
+class ObservationError(UserError, RuntimeError):
     """The machine kept candidates from being observed. The message says how many, why, and what to do."""
 
 
@@ -55,6 +56,8 @@ def observe(
 
     Raises:
         IsolationError: this machine cannot keep the candidates apart.
+        DeviceError: this machine lacks the device.
+        MachineError: a sandboxed process cannot use it.
         ObservationError: the machine failed on some of them, twice; the others are in the journal by then.
     """
     hardware = provenance.hardware(observation.device)
@@ -72,8 +75,9 @@ def observe(
             progress(f"{candidate['candidate_id']} {found['status']}", resumed=True)
     failed: list[str] = []
     if todo:
+        machine.check_device(observation.device, compiles=False)
         with Pool(observation.device, sandbox, workers) as pool:
-            _check_device(pool)
+            pool.check_gpu()
             constant = {**hardware, "isolation": pool.isolation, "code_hash": code_hash}
 
             def drive(item: tuple[int, str]) -> Row:
@@ -97,14 +101,6 @@ def observe(
             "the others are kept"
         )
     return [{"candidate_id": candidates[i]["candidate_id"], **rows[i]} for i in sorted(rows)]
-
-
-def _check_device(pool: Pool) -> None:
-    if pool.device == "cuda" and not pool.gpu_works():
-        raise ObservationError(
-            "observation.device is cuda, but a sandboxed process cannot use a GPU here: see that nvidia-smi works and "
-            "that torch was built for CUDA, or set observation.device to cpu"
-        )
 
 
 def _item_seed(seed: int, code: str) -> int:

@@ -6,10 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from cuda_agent.errors import UserError
+
 SOURCES = ("*.typ", "*.bib", "*.csv")
 
 
-class PaperError(RuntimeError):
+class PaperError(UserError, RuntimeError):
     """The paper did not compile; the message is typst's, with file and line."""
 
 

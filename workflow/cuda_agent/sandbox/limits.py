@@ -6,17 +6,19 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from cuda_agent.errors import UserError
+
 Status = Literal["ok", "error", "timeout", "memory", "crashed", "exited", "output", "processes", "machine"]
 
 OUTPUT_FACTOR = 64  # a child that prints more than this many times `output_kb` is ended
 ADDRESS_SPACE_MB = 8192  # address space beyond `memory_mb`: mappings and stacks that are never resident
 
 
-class IsolationError(RuntimeError):
+class IsolationError(UserError, RuntimeError):
     """This machine cannot keep untrusted code apart. The message says what to do."""
 
 
-class MachineError(RuntimeError):
+class MachineError(UserError, RuntimeError):
     """The machine, and not the untrusted code, is at fault."""
 
 

@@ -215,10 +215,28 @@ class Pool:
             finally:
                 executor.shutdown(wait=False, cancel_futures=True)
 
+    def _use_gpu(self) -> Outcome:
+        with self.session(Limits.of(self.sandbox, _GPU_S)) as session:
+            return session.call(GPU_CHECK, {})
+
     def gpu_works(self) -> bool:
         """Whether a fresh child can use the GPU."""
-        with self.session(Limits.of(self.sandbox, _GPU_S)) as session:
-            return session.call(GPU_CHECK, {}).status == "ok"
+        return self._use_gpu().status == "ok"
+
+    def check_gpu(self) -> None:
+        """Start CUDA in a fresh child, if the pool is for that device.
+
+        Raises:
+            MachineError: it does not start there; says what to do.
+        """
+        if self.device != "cuda":
+            return
+        outcome = self._use_gpu()
+        if outcome.status != "ok":
+            raise MachineError(
+                f"a sandboxed process cannot use the GPU: {outcome.status}: {outcome.error}; see that nvidia-smi works "
+                "and that torch was built for its CUDA, or measure on the processor: device cpu and backend cpp"
+            )
 
     def _start_server(self) -> _Server:
         return _Server(self._folder, self.device, self._import_path, self._compiles)

@@ -23,10 +23,11 @@ def client(params: p.LLM) -> openai.OpenAI:
     """The client for an endpoint; it retries by itself on rate limits, server errors and lost connections.
 
     Raises:
-        MachineError: no model is named, or the environment variable for the key is not set.
+        ParamsError: no model is named.
+        MachineError: the environment variable for the key is not set.
     """
-    if not params.model:
-        raise MachineError("synthesis.llm.model: name the model that the endpoint serves")
+    if faults := params.lacks():
+        raise p.ParamsError("\n".join(f"synthesis.llm.{fault}" for fault in faults))
     key = os.environ.get(params.api_key_env)
     if key is None:
         raise MachineError(f"synthesis.llm.api_key_env: the environment has no {params.api_key_env}; set it to the key")

@@ -5,6 +5,17 @@ other files are fixed, and whoever judges lays them out anew.
 """
 
 from cuda_agent.workspace.build import Build, build
+from cuda_agent.workspace.diagnosis import first_error
 from cuda_agent.workspace.layout import TEMPLATE, SubmissionError, create, restore, snapshot, template_hash
 
-__all__ = ["TEMPLATE", "Build", "SubmissionError", "build", "create", "restore", "snapshot", "template_hash"]
+__all__ = [
+    "TEMPLATE",
+    "Build",
+    "SubmissionError",
+    "build",
+    "create",
+    "first_error",
+    "restore",
+    "snapshot",
+    "template_hash",
+]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import ast
 from pathlib import Path
 
 from cuda_agent import records
+from cuda_agent.errors import UserError, existing
 from cuda_agent.workspace.layout import create
+
+
+class WorkspaceError(UserError, ValueError):
+    """There is no such task, or no room for its workspace."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,24 +25,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _code(task: str, run: str) -> str:
     if Path(task).is_file():
-        return Path(task).read_text()
-    path = Path("data") / run / "tasks.parquet"
-    if not path.exists():
-        raise ValueError(f"{path}: not there; make it with `snakemake --cores all --config run={run}`")
+        return _module(Path(task))
+    path = existing(Path("data") / run / "tasks.parquet", run)
     found = [row for row in records.read(path, records.TASKS) if row["task_id"].startswith(task)]
     if len(found) != 1:
-        raise ValueError(f"{path}: {len(found)} tasks have an id that begins with {task!r}")
+        raise WorkspaceError(f"{path}: {len(found)} tasks have an id that begins with {task!r}")
     return found[0]["code"]
+
+
+def _module(path: Path) -> str:
+    """Text of a task's file, if it has the form of one."""
+    try:
+        text = path.read_text()
+        names = {getattr(node, "name", "") for node in ast.parse(text).body}
+    except (SyntaxError, ValueError) as error:
+        raise WorkspaceError(f"{path}: is no Python: {error}") from None
+    if lacking := [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in names]:
+        raise WorkspaceError(f"{path}: is no task: it defines no {' and no '.join(lacking)}")
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
     """Lay it out."""
-    try:
-        if args.folder.exists():
-            raise ValueError(f"{args.folder}: there already; name a new folder")
-        create(args.folder, _code(args.task, args.run), args.backend)
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    if args.folder.exists():
+        raise WorkspaceError(f"{args.folder}: there already; name a new folder")
+    create(args.folder, _code(args.task, args.run), args.backend)
     print(f"{args.folder}: read SKILL.md there; `cuda-agent judge {args.folder}` judges it")
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent.agent.policies.base import Completion, ContextFull, Policy, PolicyError
+from cuda_agent.params import ParamsError
 
 __all__ = ["Completion", "ContextFull", "Policy", "PolicyError", "input_hash", "make_policy"]
 
@@ -29,6 +30,8 @@ def make_policy(name: str, params: Any, task_id: str = "") -> Policy:
     Raises:
         cuda_agent.params.ParamsError: the parameters lack something that this kind needs.
     """
+    if faults := params.lacks():
+        raise ParamsError("\n".join(f"policies.{name}.{fault}" for fault in faults))
     match params.kind:
         case "codegen":
             from cuda_agent.agent.policies.codegen import CodegenPolicy

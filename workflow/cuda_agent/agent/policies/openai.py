@@ -24,12 +24,10 @@ class OpenAIPolicy:
     """Ask a server for each answer. Requests that fail for a passing reason are repeated by the client.
 
     Raises:
-        ParamsError: there is no model's name, or no key where one is needed.
+        ParamsError: there is no key where one is needed.
     """
 
     def __init__(self, params: Any, name: str) -> None:
-        if not params.model:
-            raise ParamsError(f"policies.{name}.model: is empty; give the name that the server knows the model by")
         key = os.environ.get(params.api_key_env)
         if not key and params.base_url is None:
             raise ParamsError(

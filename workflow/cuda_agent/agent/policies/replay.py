@@ -10,9 +10,10 @@ from typing import Any
 from cuda_agent import records
 from cuda_agent.agent.measured import first_difference
 from cuda_agent.agent.policies.base import Completion, Message, PolicyError
+from cuda_agent.errors import UserError
 
 
-class ReplayMismatch(RuntimeError):
+class ReplayMismatch(UserError, RuntimeError):
     """The conversation departs from the recorded one; the message names the first difference."""
 
 
@@ -57,8 +58,6 @@ class ReplayPolicy:
 
     def __init__(self, params: Any, name: str, task_id: str) -> None:
         path = Path(params.trajectories)
-        if not path.exists():
-            raise ReplayMismatch(f"policies.{name}.trajectories: there is no file {path}")
         row = _recordings(path, path.stat().st_mtime_ns).get(task_id)
         if row is None:
             raise ReplayMismatch(f"{path}: has no trajectory of task {task_id}")

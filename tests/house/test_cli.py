@@ -1,0 +1,83 @@
+"""The command line: whatever a user can mend is told in words, with exit status 2 and no traceback."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from cuda_agent import cli, machine, workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with parameters and a workspace, and no artefact."""
+    shutil.copyfile(ROOT / "params.yaml", tmp_path / "params.yaml")
+    shutil.copytree(ROOT / "workflow" / "runs", tmp_path / "workflow" / "runs")
+    (tmp_path / "data" / "broken" / "p").mkdir(parents=True)
+    (tmp_path / "results" / "broken").mkdir(parents=True)
+    for name in ("data/{}/tasks.parquet", "results/{}/verdicts.parquet", "data/{}/p/trajectories.jsonl.zst"):
+        (tmp_path / name.format("broken")).write_text("no parquet")
+    (tmp_path / "task.py").write_text("x = 1\n")
+    (tmp_path / "README.md").write_text("# Nothing\n")
+    workspace.create(tmp_path / "w", "", "cpp")
+    workspace.create(tmp_path / "odd", "", "cpp")
+    (tmp_path / "odd" / "BACKEND").write_text("rust")
+    problem = tmp_path / "kb" / "KernelBench" / "level1" / "1.py"
+    problem.parent.mkdir(parents=True)
+    problem.write_text("def (")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "_has_gpu", lambda: False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("judge nosuch", "nosuch: no workspace"),
+        ("judge w --run nosuch", "there is no workflow/runs/nosuch.yaml; known runs: ['h200', 'laptop']"),
+        ("judge w --backend cuda", "laid out for the backend cpp"),
+        ("judge odd", "odd/BACKEND: got 'rust'; allowed: cpp or cuda"),
+        ("pin nosuch", "nosuch.yaml"),
+        ("pin laptop", "make them with `snakemake"),
+        ("pin laptop --root nosuch", "nosuch/params.yaml: not there"),
+        (
+            "workspace abc new",
+            "data/laptop/tasks.parquet: not there; make it with `snakemake --cores all",
+        ),
+        ("workspace abc new --run nosuch", "'nosuch' is none of the runs in workflow/runs/: h200, laptop"),
+        ("workspace task.py new", "task.py: is no task: it defines no Model"),
+        ("workspace task.py w", "w: there already"),
+        ("export sft --run laptop --out o", "--policy is missing"),
+        ("export sft --run laptop --policy codegen --out o", "data/laptop/codegen/trajectories.jsonl.zst: not there"),
+        ("export verl --run laptop --out o", "data/laptop/tasks.parquet: not there; make it with"),
+        ("export verl --run broken --out o", "data/broken/tasks.parquet: damaged"),
+        ("export sft --run broken --policy p --out o", "verdicts.parquet: damaged"),
+        ("fingerprint-kernelbench nosuch --revision v --out o", "is this a checkout of KernelBench?"),
+        ("fingerprint-kernelbench kb --revision v --out o", "1.py: is no Python"),
+        ("dvc-yaml", "is not the repository"),
+        ("readme", "README.md: has no line"),
+        ("readme --check", "git has no commit to compare"),
+        ("readme --root nosuch", "nosuch/README.md: No such file or directory"),
+        ("pull", "dvc.lock has no finished run"),
+    ],
+)
+def test_what_a_user_can_mend_is_told_on_stderr(project, capsys, command, said):
+    assert cli.main(command.split()) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.startswith(f"cuda-agent {command.split()[0]}: ")
+    assert printed.out == "" and "Traceback" not in printed.err
+
+
+def test_a_gpu_that_is_not_there_is_told_before_anything_is_built(project, capsys):
+    workspace.create(project / "gpu", "", "cuda")
+    assert cli.main(["judge", "gpu"]) == 2
+    assert "there is no NVIDIA GPU here" in capsys.readouterr().err
+    assert not (project / "gpu" / "build").exists()
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(project, monkeypatch):
+    monkeypatch.setattr("cuda_agent.pinning.pin", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["pin", "laptop"])

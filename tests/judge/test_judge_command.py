@@ -1,0 +1,32 @@
+"""What ``cuda-agent judge`` prints."""
+
+from cuda_agent.judge import command, rules
+from test_judge_verdicts import GOOD, RESULTS, judgement
+
+
+def printed(row):
+    row |= {"isolation": "landlock"}
+    return command.in_words(row, rules.verdict(row, RESULTS), RESULTS.confidence).splitlines()
+
+
+def test_a_failed_build_shows_the_source_line_and_not_the_rest_of_the_log():
+    error = "kernels/k.cpp:8:4: error: expected ‘;’\n    8 |   (void)stream;\n\nthe whole log"
+    lines = printed(judgement([], status="build", stage="build", error=error))
+    assert lines[:2] == ["built      NO", "loaded     -"]
+    at = lines.index("  - build (build): kernels/k.cpp:8:4: error: expected ‘;’")
+    assert lines[at + 1] == "        8 |   (void)stream;"
+    assert not any("whole log" in line for line in lines)
+
+
+def test_what_does_not_load_was_built_all_the_same():
+    for status in ("load", "crashed"):
+        lines = printed(judgement([], status=status, stage="load", error="TypeError: missing 'beta'\nand where"))
+        assert lines[:2] == ["built      yes", "loaded     NO"]
+    assert printed(judgement())[:2] == ["built      yes", "loaded     yes"]
+
+
+def test_a_speed_up_says_that_it_is_a_median_of_paired_ratios():
+    drifting = {"candidate": [1.0, 2.0, 10.0], "eager": [3.0, 2.2, 11.0], "compile": [1.0, 2.0, 10.0]}
+    lines = printed(judgement([GOOD], times=drifting))
+    (eager,) = (line for line in lines if line.startswith("eager"))
+    assert "speed-up 1.10, the median of 3 paired ratios (95 % interval" in eager

@@ -78,9 +78,8 @@ def test_numbers_say_where_they_come_from(rows, parameters):
 
 
 def test_policies_that_ran_are_printed_without_their_endpoints(rows):
-    settings = params.load(
-        ROOT, "laptop", {"rollouts": {"policies": ["openai"]}, "policies": {"openai": {"base_url": "http://private"}}}
-    )
+    server = {"base_url": "http://private", "model": "m"}
+    settings = params.load(ROOT, "laptop", {"rollouts": {"policies": ["openai"]}, "policies": {"openai": server}})
     numbers = numbers_of(rows, settings)
     assert numbers["params.policies.openai.temperature"]["value"] == 1.0
     assert not [k for k in numbers if k.startswith("params.policies.codegen")]

@@ -58,6 +58,6 @@ pin: setup ## keep the measured artefacts of RUN in git, under data/pinned/RUN
 report: setup ## results/RUN/report.html: Snakemake's page about the run
 	$(SNAKEMAKE) --report results/$(RUN)/report.html
 
-clean: ## remove everything that a run made, of every run; what git holds stays, as it was committed
-	git clean -fdxq -- work .snakemake data results
+clean: ## remove everything that a run made, of every run; pinned measurements stay, and what git holds as it was committed
+	git clean -fdxq --exclude=/data/pinned -- work .snakemake data results
 	git checkout -q -- results

@@ -54,6 +54,13 @@ def test_a_parameter_that_came_later_is_no_difference(root):
     pinning.check(root, params.load(root, "laptop", {"judging": {"timing_pairs": 99}}))
 
 
+def test_damaged_parameters_are_named(root):
+    pinned = root / "data" / "pinned" / "laptop" / "params.yaml"
+    pinned.write_text("judging: {timing_pairs")
+    with pytest.raises(params.ParamsError, match=r"pinned/laptop/params\.yaml: is no YAML"):
+        pinning.check(root, params.load(root, "laptop"))
+
+
 def test_a_missing_artefact_is_named(root):
     (root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet").unlink()
     with pytest.raises(params.ParamsError, match=r"data/pinned/laptop has no codegen/judgements\.parquet.*fresh"):

@@ -28,6 +28,13 @@ def half_a_character(context, raised=False):
     return {"k\ud800": ["a\udfffb"]}
 
 
+def deep_answer(context, depth):
+    value = "\ud800"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def double_buffer(context):
     buffer = context.buffer("numbers")
     for i in range(len(buffer)):

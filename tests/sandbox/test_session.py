@@ -31,6 +31,14 @@ def test_half_a_character_is_replaced_in_values_and_in_errors(pool, limits):
         assert session.call("hostile:half_a_character", {"raised": True}).error.startswith("ValueError: \ufffd\n")
 
 
+@pytest.mark.parametrize("depth", [100, 600, 900])
+def test_an_answer_that_nests_too_deep_is_malformed_at_most(pool, limits, depth):
+    with pool.session(limits) as session:
+        outcome = session.call("hostile:deep_answer", {"depth": depth})
+        assert outcome.status == "ok" or "malformed reply" in outcome.error or "cannot be sent" in outcome.error
+        assert outcome.status in ("ok", "error")
+
+
 def test_a_tree_too_deep_for_python_is_removed(tmp_path):
     with sandbox.private_folder("cuda-agent-test-") as folder:
         subprocess.run("for i in $(seq 1500); do mkdir d && cd d; done; chmod 0 .", cwd=folder, shell=True, check=True)

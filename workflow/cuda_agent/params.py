@@ -330,7 +330,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
     Raises:
@@ -349,14 +349,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None = None) -> Params:
     """Parameters of a run as the workflow would see them: ``params.yaml``, the run's own file, then ``overrides``."""
-    config = _read(root / "params.yaml")
+    config = read_yaml(root / "params.yaml")
     overrides = overrides or {}
     name = run or overrides.get("run") or config["run"]
     path = root / "workflow" / "runs" / f"{name}.yaml"
     if not path.exists():
         known = sorted(p.stem for p in path.parent.glob("*.yaml"))
         raise ParamsError(f"run: got {name!r}; there is no {path.relative_to(root)}; known runs: {known}")
-    config = merge(config, _read(path))
+    config = merge(config, read_yaml(path))
     return parse(merge(config, {**overrides, "run": name}))
 
 

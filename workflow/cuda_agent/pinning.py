@@ -60,7 +60,7 @@ def check(root: Path, checked: params.Params) -> None:
             "pass --config measurements=fresh to measure here"
         )
     made_with = folder / "params.yaml"
-    pinned = yaml.safe_load(made_with.read_text()) if made_with.exists() else {}
+    pinned = params.read_yaml(made_with) if made_with.exists() else {}
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
         for key, before, now in _differences(pinned, _deciding(checked))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cuda_agent.judge import inputs, layout, timing
 from cuda_agent.sandbox import Limits, MachineError, Outcome, Pool, Session
@@ -28,7 +27,7 @@ class _Answered(_Answer):
 class _Traced(_Answer):
     ops: dict[str, int]
     leaks: list[str]
-    threads: tuple[int, int]
+    threads: Annotated[list[int], Field(min_length=2, max_length=2)]  # before and after
     intact: bool
     device_kernels: dict[str, int]
     kernels: dict[str, int]
@@ -89,7 +88,7 @@ class Candidate:
             status = "load" if self.stage == "load" and outcome.status == "error" else outcome.status
             raise Ended(self.stage, status, outcome.error)
         try:
-            _ANSWERS.get(name, _NOTHING).validate_json(json.dumps(outcome.value))
+            _ANSWERS.get(name, _NOTHING).validate_python(outcome.value)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the answer"

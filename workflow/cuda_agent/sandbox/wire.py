@@ -67,9 +67,9 @@ class Reader:
         del self._buffer[:end]
         try:
             message = json.loads(body)
+            message = _plain(message) if b"\\u" in body else message
         except (ValueError, RecursionError) as error:
             raise WireError(f"not JSON: {error}") from None
-        message = _plain(message) if b"\\u" in body else message
         if not isinstance(message, dict):
             raise WireError(f"a message must be an object, not {type(message).__name__}")
         return message

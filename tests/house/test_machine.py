@@ -38,6 +38,6 @@ def test_the_processor_lacks_nothing(bare):
     [(6.1, 1.0, 2, True), (1.0, 1.0, 2, False), (1.1, 0.9, 2, True), (6.1, 0.1, 2, False), (6.1, 1.0, 16, False)],
 )
 def test_a_busy_machine_is_told(load, busy, cores, warned):
-    text = machine.load_warning(load, busy, cores)
+    text = machine.load_warning("cpu", load, busy, cores)
     assert text.startswith(f"warning: load {load} on {cores} cores: times measured now will be off") is warned
     assert bool(text) is warned

@@ -61,17 +61,20 @@ def check_device(device: str, *, compiles: bool) -> None:
         raise DeviceError("\n".join(["the device cuda cannot be used:", *(f"  {line}" for line in found), instead]))
 
 
-def load_warning(load: float | None = None, busy: float | None = None, cores: int | None = None) -> str:
+def load_warning(device: str, load: float | None = None, busy: float | None = None, cores: int | None = None) -> str:
     """A line that says that others use the processors so much that times will be off; empty if they do not.
 
     The load average still counts what this run itself did in the last minute; so where it is high, the processors are
     watched for a moment as well.
 
     Args:
+        device: ``cpu`` or ``cuda``; work on the processors does not disturb what is timed on a GPU by its own clock.
         load: processes that wanted to run in the last minute; None: the machine's load average.
         busy: share of the processors in use now, 0 to 1; None: measured, if the load is high.
         cores: of the machine; None: counted.
     """
+    if device != "cpu":
+        return ""
     cores = cores or os.cpu_count() or 1
     load = os.getloadavg()[0] if load is None else load
     if load <= cores / 2:

@@ -5,8 +5,7 @@ from cuda_agent import job, judge, machine, params, records
 with job.running(snakemake) as this, this.journal() as journal:
     submissions = this.shard(records.read(snakemake.input.submissions, records.SUBMISSIONS))
     section = params.Judging.model_validate_json(snakemake.params.judging)
-    if section.device == "cpu":
-        this.warn(machine.load_warning())
+    this.warn(machine.load_warning(section.device))
     rows = judge.judge(
         records.read(snakemake.input.tasks, records.TASKS),
         submissions,

@@ -5,8 +5,7 @@ from cuda_agent import job, machine, observation, params, records
 with job.running(snakemake) as this, this.journal() as journal:
     candidates = this.shard(records.read(snakemake.input.candidates, records.CANDIDATES))
     section = params.Observation.model_validate_json(snakemake.params.observation)
-    if section.device == "cpu":
-        this.warn(machine.load_warning())
+    this.warn(machine.load_warning(section.device))
     rows = observation.observe(
         candidates,
         section,

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})
     task = {"code": (folder / "model.py").read_text()}
     machine.check_device(judging.device, compiles=True)
-    if judging.device == "cpu" and (warning := machine.load_warning()):
+    if warning := machine.load_warning(judging.device):
         print(warning, file=sys.stderr)
     with Pool(judging.device, loaded.sandbox) as pool:
         pool.check_gpu()

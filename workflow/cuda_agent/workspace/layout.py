@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -67,9 +68,8 @@ def _is_submitted(name: str) -> bool:
     path = PurePosixPath(name)
     if name == "model_new.py":
         return True
-    if not name.isprintable():  # surrogates too, which stand for bytes that are no text
-        return False
-    plain = not path.is_absolute() and ".." not in path.parts and str(path) == name and "\0" not in name
+    # What is not printable: surrogates too, which stand for bytes that are no text.
+    plain = not path.is_absolute() and ".." not in path.parts and str(path) == name and name.isprintable()
     return plain and len(path.parts) >= 2 and path.parts[0] == "kernels" and path.suffix in SUFFIXES
 
 
@@ -80,57 +80,28 @@ def snapshot(folder: Path | str) -> dict[str, str]:
     """
     folder = Path(folder)
     found = {}
-    names = ["model_new.py"]
+
+    def keep(name: str, fd: int) -> None:
+        if _is_submitted(name) and len(found) < MAX_FILES and (text := _read(name, fd)) is not None:
+            found[name] = text
+
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        names += _sources(inside, "kernels", MAX_DEPTH)
-        for name in names:
-            if _is_submitted(name) and (text := _read(inside, name)) is not None and len(found) < MAX_FILES:
-                found[name] = text
+        keep("model_new.py", inside)
+        with contextlib.suppress(OSError):  # there is no kernels/, or it cannot be opened
+            for path, folders, files, fd in os.fwalk("kernels", dir_fd=inside):
+                folders[:] = sorted(folders) if path.count("/") + 1 < MAX_DEPTH else []
+                for name in sorted(files):
+                    keep(f"{path}/{name}", fd)
     finally:
         os.close(inside)
     return dict(sorted(found.items()))
 
 
-def _sources(inside: int, name: str, depth: int) -> list[str]:
-    """Paths of the files below a folder that is no link, relative to the folder behind the descriptor ``inside``."""
+def _read(name: str, fd: int) -> str | None:
+    """Text of a file, by the last part of its name in the folder behind a descriptor."""
     try:
-        fd = _open(inside, name, os.O_DIRECTORY)
-    except OSError:
-        return []
-    with os.scandir(fd) as entries:
-        kinds = sorted((e.name, e.is_dir(follow_symlinks=False)) for e in entries)
-    os.close(fd)
-    found = []
-    for entry, is_folder in kinds:
-        if not is_folder:
-            found.append(f"{name}/{entry}")
-        elif depth > 1:
-            found += _sources(inside, f"{name}/{entry}", depth - 1)
-    return found
-
-
-def _open(inside: int, name: str, flags: int = 0) -> int:
-    """Open a path below a folder without following a link anywhere on the way.
-
-    Raises:
-        OSError: it cannot be opened, or a link is on the way.
-    """
-    *folders, last = name.split("/")
-    at = os.dup(inside)
-    try:
-        for part in folders:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            os.close(at)
-            at = below
-        return os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=at)
-    finally:
-        os.close(at)
-
-
-def _read(inside: int, name: str) -> str | None:
-    try:
-        fd = _open(inside, name)
+        fd = os.open(PurePosixPath(name).name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
         return None
     with os.fdopen(fd, "rb") as file:

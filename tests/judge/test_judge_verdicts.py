@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from cuda_agent import records
+from cuda_agent.judge import judging
 from cuda_agent.judge import rules as v
 from cuda_agent.params import Results
 from hypothesis import given
@@ -128,3 +130,9 @@ def test_intervals_hold_the_median_and_are_the_same_each_time(samples, factor):
 @given(st.floats(0.01, 100), st.floats(0.01, 100))
 def test_reward_never_falls_when_a_kernel_gets_faster(eager, compiled):
     assert v.reward(True, eager, compiled, 0.05) <= v.reward(True, 2 * eager, 2 * compiled, 0.05)
+
+
+def test_a_submission_for_no_known_task_is_named_before_anything_is_judged():
+    submission = {"task_id": "gone", "policy": "p", "files": "{}"}
+    with pytest.raises(records.RecordError, match=r"1 of them for tasks .* first 'gone'"):
+        judging.judge([{"task_id": "there"}], [submission], None, None, backend="cpp", workers=1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cuda_agent import journal as journals
+from cuda_agent import lifeline
 from cuda_agent.errors import UserError
 from cuda_agent.progress import Progress
 
@@ -66,15 +67,22 @@ class Job:
 
 @contextlib.contextmanager
 def running(snakemake: Any) -> Iterator[Job]:
-    """Run the body of a script: warnings and errors go to the rule's log; an error ends the job."""
+    """Run the body of a script: warnings and errors go to the rule's log; an error ends the job.
+
+    So does the end of the Snakemake that started it.
+    """
     path = Path(str(snakemake.log[0]))
     path.parent.mkdir(parents=True, exist_ok=True)
+    lifeline.follow()
     with path.open("w") as log:
         logging.basicConfig(stream=log, level=logging.INFO, force=True)
         logging.captureWarnings(True)
         warnings.simplefilter("default")
         try:
             yield Job(snakemake, log)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"{snakemake.rule}: interrupted\n")
+            raise SystemExit(130) from None
         except Exception as error:
             text = str(error) if isinstance(error, UserError) else traceback.format_exc()
             log.write(f"{text.rstrip()}\n")

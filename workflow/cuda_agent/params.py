@@ -41,6 +41,17 @@ def _accepts_text(annotation: Any) -> bool:
     return any(_accepts_text(a) for a in typing.get_args(annotation))
 
 
+def _takes_numbers(annotation: Any) -> bool:
+    """Whether a field of this type holds numbers, itself or in a list or a mapping."""
+    return annotation in (int, float) or any(_takes_numbers(a) for a in typing.get_args(annotation))
+
+
+def _holds_truth(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return any(map(_holds_truth, value)) if isinstance(value, list | tuple) else isinstance(value, bool)
+
+
 class Section(BaseModel):
     """A section of the parameters: unknown keys refused, frozen once read.
 
@@ -73,7 +84,14 @@ class Section(BaseModel):
                 and type(None) in typing.get_args(field.annotation)
             ):
                 out[key] = None
+            if _takes_numbers(field.annotation) and _holds_truth(out[key]):  # Python takes true for 1
+                raise ValueError(f"{key}: got {out[key]!r}; true and false are no numbers")
         return out
+
+
+def _each_once(key: str, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"{key}: got {names}; allowed: each once")
 
 
 class Execution(Section):
@@ -96,9 +114,14 @@ class Sandbox(Section):
 class Operators(Section):
     """Collection of reference operators from the installed libraries."""
 
-    sources: list[Literal["torch", "transformers"]]
+    sources: Annotated[list[Literal["torch", "transformers"]], Field(min_length=1)]
     transformers_models: PositiveInt | None
     timeout_s: PositiveFloat
+
+    @model_validator(mode="after")
+    def _check(self) -> Operators:
+        _each_once("sources", self.sources)
+        return self
 
 
 def _no_url(value: str | None) -> list[str]:
@@ -240,6 +263,11 @@ class Rollouts(Section):
     timeout_s: PositiveFloat
     tool_timeout_s: PositiveFloat
 
+    @model_validator(mode="after")
+    def _check(self) -> Rollouts:
+        _each_once("policies", self.policies)
+        return self
+
 
 class Judging(Section):
     """What is measured on every kernel."""
@@ -260,6 +288,12 @@ class Results(Section):
     fast_p: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
     bootstrap_samples: PositiveInt
     confidence: Annotated[float, Field(gt=0, lt=1)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Results:
+        if sorted(set(self.fast_p)) != self.fast_p:
+            raise ValueError(f"fast_p: got {self.fast_p}; allowed: thresholds in rising order, each once")
+        return self
 
 
 class Params(Section):

@@ -9,9 +9,11 @@ from snakemake.exceptions import WorkflowError
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
-from cuda_agent import machine, params as parameters, pinning, provenance
+from cuda_agent import lifeline, machine, params as parameters, pinning, provenance
 
 provenance.hand_on_to_jobs()
+if workflow.is_main_process:
+    lifeline.announce()
 
 try:
     PARAMS = parameters.parse(config)

@@ -149,6 +149,12 @@ def judge(
     """
     by_id = {t["task_id"]: t for t in tasks}
     submissions = list(submissions)
+    unknown = sorted({s["task_id"] for s in submissions} - by_id.keys())
+    if unknown:
+        raise records.RecordError(
+            f"submissions: {len(unknown)} of them for tasks that are not among the {len(by_id)} tasks given, "
+            f"first {unknown[0]!r}; take both from the same run"
+        )
     code = provenance.code_hash("cuda_agent.judge.judging") + "-" + workspace.template_hash()
     hardware = provenance.hardware(judging.device)
     rows: list[Row] = []

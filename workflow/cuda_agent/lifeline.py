@@ -1,0 +1,57 @@
+"""Jobs end with the Snakemake that started them, also where it is killed and can tell them nothing.
+
+Otherwise a job of a killed run would work on beside the same job of the next one: both write one journal, and each
+disturbs what the other times.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from pathlib import Path
+
+_NAME = "CUDA_AGENT_WORKFLOW_PROCESS"
+
+
+def _kernel() -> str:
+    """Which machine and which table of processes: a job on another node knows nothing of this one's."""
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {Path('/proc/self/ns/pid').readlink()}"
+
+
+def _started(pid: int) -> str:
+    """When a process began, in clock ticks after boot; a number that is given out again has another."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+def announce() -> None:
+    """Have the jobs that this process starts, and theirs, end with it."""
+    os.environ[_NAME] = f"{_kernel()} {os.getpid()} {_started(os.getpid())}"
+
+
+def follow() -> threading.Thread | None:
+    """Interrupt this process, as Ctrl-C does, when the announced one is gone.
+
+    Returns:
+        The thread that waits for it; None if nothing was announced, or not on this machine.
+    """
+    kernel, _, process = os.environ.get(_NAME, "").rpartition("] ")
+    if not kernel or f"{kernel}]" != _kernel():
+        return None
+    pid, started = process.split()
+    try:
+        gone = os.pidfd_open(int(pid))
+        if _started(int(pid)) != started:
+            raise ProcessLookupError(pid)
+    except (ProcessLookupError, FileNotFoundError):
+        gone = None
+
+    def wait() -> None:
+        if gone is not None:
+            select.select([gone], [], [])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=wait, daemon=True, name="lifeline")
+    thread.start()
+    return thread

@@ -167,6 +167,12 @@ def test_a_params_file_that_is_no_mapping_is_named(tmp_path, text):
         params.load(tmp_path)
 
 
+def test_a_params_file_without_a_run_is_named(tmp_path):
+    (tmp_path / "params.yaml").write_text("")
+    with pytest.raises(params.ParamsError, match=r"params\.yaml: has no key run"):
+        params.load(tmp_path)
+
+
 def test_all_wrong_values_are_named_at_once():
     wrong = with_value("observation.repeats", 0)
     wrong["judging"] = {**wrong["judging"], "timing_pairs": -1}

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cuda_agent import params, pinning
+from cuda_agent import params, pinning, records
 
 REPOSITORY = Path(__file__).parents[2]
 RUNS = sorted(p.name for p in (REPOSITORY / "data" / "pinned").iterdir() if p.is_dir())
@@ -65,3 +65,12 @@ def test_a_missing_artefact_is_named(root):
     (root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet").unlink()
     with pytest.raises(params.ParamsError, match=r"data/pinned/laptop has no codegen/judgements\.parquet.*fresh"):
         pinning.check(root, params.load(root, "laptop"))
+
+
+def test_a_damaged_artefact_replaces_no_pinned_one(root):
+    damaged = root / "data" / "laptop" / "observations.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    before = {p: p.read_bytes() for p in (root / "data" / "pinned").rglob("*") if p.is_file()}
+    with pytest.raises(records.RecordError, match=r"data/laptop/observations\.parquet"):
+        pinning.pin(root, "laptop")
+    assert {p: p.read_bytes() for p in (root / "data" / "pinned").rglob("*") if p.is_file()} == before

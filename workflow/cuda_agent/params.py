@@ -385,7 +385,9 @@ def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None
     """Parameters of a run as the workflow would see them: ``params.yaml``, the run's own file, then ``overrides``."""
     config = read_yaml(root / "params.yaml")
     overrides = overrides or {}
-    name = run or overrides.get("run") or config["run"]
+    name = run or overrides.get("run") or config.get("run")
+    if name is None:
+        raise ParamsError(f"{root / 'params.yaml'}: has no key run, which names the run to make")
     path = root / "workflow" / "runs" / f"{name}.yaml"
     if not path.exists():
         known = sorted(p.stem for p in path.parent.glob("*.yaml"))

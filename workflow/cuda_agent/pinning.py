@@ -78,6 +78,7 @@ def pin(root: Path, run: str) -> list[Path]:
 
     Raises:
         PinError: an artefact is missing; nothing has been copied then.
+        RecordError: one is damaged; likewise.
     """
     source, target = root / "data" / run, root / "data" / "pinned" / run
     checked = params.load(root, run)
@@ -87,6 +88,7 @@ def pin(root: Path, run: str) -> list[Path]:
         raise PinError(
             f"{source}: {', '.join(missing)} missing; make them with `snakemake --cores all --config run={run}`"
         )
+    text = _describe(run, source, names)  # reads them all: a damaged one stops here, before anything is overwritten
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
@@ -94,7 +96,7 @@ def pin(root: Path, run: str) -> list[Path]:
         f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
         + yaml.safe_dump(_deciding(checked), sort_keys=True)
     )
-    (target / "README.md").write_text(_describe(run, target, names))
+    (target / "README.md").write_text(text)
     return [target / name for name in names]
 
 

@@ -18,6 +18,7 @@ from .text import Tail, ToolError, cut
 # A trap, as `exit` in the command must not keep the working directory from being noted.
 _SCRIPT = """trap 'pwd >&{note}' EXIT; eval "$1\""""
 _MAX_BACKGROUND = 16
+_ENDING_S = 2.0  # how long what a shell left running may take to be gone once it is killed
 
 
 class _Started:
@@ -88,6 +89,12 @@ class _Started:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait()
+        # The signal is only on its way when `killpg` returns, and what it ends are no children of this process.
+        deadline = time.monotonic() + _ENDING_S
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.killpg(self.process.pid, 0)
+                time.sleep(0.001)
         assert self.process.stdout is not None
         with self._lock:
             self._open = False

@@ -31,6 +31,9 @@ include: "workflow/rules/judging.smk"
 include: "workflow/rules/results.smk"
 
 
+check_sources()
+
+
 onstart:
     hold_folder()
     check_devices()

@@ -109,6 +109,7 @@ def test_pinned_measurements_give_every_other_artefact_byte_for_byte(finished, o
         (["--config", "observation={repeats: none}"], "observation.repeats"),
         (["--config", "typo=1"], "typo: unknown section or key"),
         (["--config", "run=nowhere"], "workflow/runs/nowhere.yaml"),
+        (["--config", "decontamination={kernelbench: gone.parquet}"], "gone.parquet: the rule decontaminate reads it"),
     ],
 )
 def test_a_wrong_parameter_stops_before_any_job(finished, options, said):

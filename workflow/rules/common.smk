@@ -102,6 +102,22 @@ def gpus(device):
     return 1 if device == "cuda" else 0
 
 
+def check_sources():
+    """See that every input which no rule makes is a file.
+
+    Snakemake takes the outputs of a rule whose inputs are not there for given, and keeps them, whatever has changed.
+    """
+    made = ("data/pinned/", f"data/{PARAMS.run}/", f"results/{PARAMS.run}/", "work/")
+    for rule in workflow.rules:
+        for path in map(str, (p for p in rule.input if isinstance(p, str))):
+            if "{" in path or path.startswith(made) or Path(path).is_file():
+                continue
+            raise WorkflowError(
+                f"{path}: the rule {rule.name} reads it, and it is no file in {Path.cwd()}; "
+                "bring it back, or correct the parameter that names it"
+            )
+
+
 def hold_folder():
     """Keep a second Snakemake out of this folder while this one lives.
 

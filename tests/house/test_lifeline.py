@@ -14,8 +14,13 @@ FOLLOW = (
 def following(announced):
     """A process that follows what was announced; its first line is written once it does."""
     env = {**os.environ, "CUDA_AGENT_WORKFLOW_PROCESS": announced, "PYTHONPATH": os.pathsep.join(sys.path)}
+    in_background = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # as a shell starts what ends with an ampersand
     process = subprocess.Popen(
-        [sys.executable, "-c", FOLLOW], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*in_background, sys.executable, "-c", FOLLOW],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     return process, process.stdout.readline()
 

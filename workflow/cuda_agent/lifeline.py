@@ -31,26 +31,29 @@ def announce() -> None:
 
 
 def follow() -> threading.Thread | None:
-    """Interrupt this process, as Ctrl-C does, when the announced one is gone.
+    """Interrupt this process, as Ctrl-C does, when the announced one is gone. To be called from the main thread.
+
+    Not by SIGINT, which a shell has its background commands ignore.
 
     Returns:
         The thread that waits for it; None if nothing was announced, or not on this machine.
     """
-    kernel, _, process = os.environ.get(_NAME, "").rpartition("] ")
-    if not kernel or f"{kernel}]" != _kernel():
+    announced = os.environ.get(_NAME, "")
+    if not announced.startswith(f"{_kernel()} "):
         return None
-    pid, started = process.split()
+    pid, started = announced.split()[-2:]
     try:
         gone = os.pidfd_open(int(pid))
         if _started(int(pid)) != started:
             raise ProcessLookupError(pid)
     except (ProcessLookupError, FileNotFoundError):
         gone = None
+    signal.signal(signal.SIGUSR1, signal.default_int_handler)
 
     def wait() -> None:
         if gone is not None:
             select.select([gone], [], [])
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
     thread = threading.Thread(target=wait, daemon=True, name="lifeline")
     thread.start()

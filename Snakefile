@@ -6,7 +6,9 @@ min_version("9.25")
 
 
 configfile: "params.yaml"
-configfile: f"workflow/runs/{config['run']}.yaml"
+
+
+include: "workflow/rules/common.smk"
 
 
 # Used with `--software-deployment-method apptainer` only; the environment is requirements.lock.
@@ -20,7 +22,6 @@ pathvars:
     run=config["run"],
 
 
-include: "workflow/rules/common.smk"
 include: "workflow/rules/operators.smk"
 include: "workflow/rules/synthesis.smk"
 include: "workflow/rules/observation.smk"
@@ -28,6 +29,7 @@ include: "workflow/rules/filtering.smk"
 include: "workflow/rules/decontamination.smk"
 include: "workflow/rules/rollouts.smk"
 include: "workflow/rules/judging.smk"
+include: "workflow/rules/parameters.smk"
 include: "workflow/rules/results.smk"
 
 
@@ -49,6 +51,7 @@ rule all:
         rules.decontaminate.output,
         expand(rules.trajectories.output, policy=POLICIES),
         expand(rules.judgements.output, policy=POLICIES),
+        rules.parameters.output,
         rules.verdicts.output,
         rules.metrics.output,
         rules.figures.output,

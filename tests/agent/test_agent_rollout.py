@@ -93,7 +93,7 @@ def test_a_replay_says_the_same_or_what_is_different(runs, tmp_path):
 
 
 def test_replay_of_another_task_is_refused(runs, tmp_path):
-    records.write_jsonl(tmp_path / "t", [{"task_id": "other", "messages": []}])
+    records.write_jsonl(tmp_path / "t", [{"task_id": "other", "policy": "p", "messages": [], "tools": []}])
     with pytest.raises(ReplayMismatch, match="no trajectory of task t0"):
         runs(params.ReplayPolicy(kind="replay", trajectories=tmp_path / "t"))
 

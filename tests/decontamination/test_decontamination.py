@@ -140,6 +140,13 @@ def test_a_copy_of_a_problem_is_caught_and_named(code, fingerprints):
     assert json.loads(rejected[0]["limits"]) == {"max_similarity": 0.9}
 
 
+@pytest.mark.parametrize("term", ["x + " * 2000 + "x", "x" + ".neg()" * 400])
+def test_what_is_nested_too_deeply_is_dropped_alone(term, fingerprints):
+    tasks, rejected = apply([OTHER.replace("return ", f"return {term} + ", 1), OTHER], fingerprints)
+    assert [t["candidate_id"] for t in tasks] == ["c00001"]
+    assert [(r["candidate_id"], r["rule"]) for r in rejected] == [("c00000", "unreadable")]
+
+
 def test_what_the_task_was_seen_to_run_counts_too(fingerprints):
     hidden = OTHER.replace("torch.cumsum", "getattr(torch, 'cumsum')")
     ops = ["torch.nn.Conv2d", "torch.nn.functional.hardtanh", "torch.Tensor.add", "torch.Tensor.max"]

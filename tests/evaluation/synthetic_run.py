@@ -125,6 +125,7 @@ def _judge(rows, task, policy, *, rng, passing, hardware):
         | {
             "usage": [{"prompt_tokens": 900, "completion_tokens": 120}] * turns,
             "error": "",
+            "tools": [],
             "calls": [{"name": "Bash", "ok": True}],
             "measured": {"wall_s": turns * 3.5},
             "messages": [

@@ -37,6 +37,12 @@ def test_sft_writes_what_earned_its_reward(project):
     assert example["messages"][1]["content"] == "ü a"
 
 
+@pytest.mark.parametrize("kind", [("verl",), ("sft", "--policy", "codegen")])
+def test_a_folder_is_no_file_to_write(project, kind):
+    with pytest.raises(IsADirectoryError, match=r"name a file in it: '\.'"):
+        call(*kind, "--run", "laptop", "--out", ".")
+
+
 def test_sft_asks_for_the_policy(project):
     with pytest.raises(UserError, match="--policy is missing"):
         call("sft", "--run", "laptop", "--out", "out.jsonl")

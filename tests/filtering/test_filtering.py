@@ -87,7 +87,8 @@ def rows(changes):
                 "spdx": ["BSD-3-Clause"],
             }
         )
-        observations.append({"candidate_id": name, **copy.deepcopy(GOOD), **change})
+        about = {"candidate_id": name, "candidate_hash": records.code_hash(f"# {i}")}
+        observations.append({**about, **copy.deepcopy(GOOD), **change})
     return candidates, observations
 
 
@@ -124,6 +125,13 @@ def test_operators_are_those_that_were_seen(tmp_path):
     for part, schema in ((kept, records.FILTERED), (rejected, records.REJECTIONS)):
         records.write(tmp_path / "x.parquet", part, schema)
         assert records.read(tmp_path / "x.parquet", schema) == part
+
+
+def test_an_observation_of_other_code_is_refused():
+    candidates, observations = rows([{}, {}])
+    candidates[1]["code"] = "# composed differently since"
+    with pytest.raises(filtering.FilteringError, match=r"1 observations are of other code .* c0001"):
+        filtering.apply(candidates, observations, LIMITS)
 
 
 def test_a_fault_of_the_machine_rejects_nobody():
@@ -178,9 +186,3 @@ def test_a_funnel_that_cannot_add_up_is_an_error():
         filtering.funnel(5, [{"rule": "luck"}])
     with pytest.raises(ValueError, match="2 rejections of 1 candidates"):
         filtering.funnel(1, [{"rule": "finite"}, {"rule": "finite"}])
-
-
-@pytest.mark.parametrize(("seen", "known"), [(0, None), (None, None), (7, 7)])
-def test_flops_that_nothing_was_counted_of_are_unknown_also_in_older_observations(seen, known):
-    kept, _ = filtering.apply(*rows([{"flops": seen}]), LIMITS)
-    assert kept[0]["flops"] == known

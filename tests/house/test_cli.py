@@ -26,6 +26,13 @@ def project(tmp_path, monkeypatch):
     problem = tmp_path / "kb" / "KernelBench" / "level1" / "1.py"
     problem.parent.mkdir(parents=True)
     problem.write_text("def (")
+    (tmp_path / "deep.py").write_text("x = " + "-" * 100_000 + "1")
+    (tmp_path / "deep" / "KernelBench" / "level1").mkdir(parents=True)
+    shutil.copyfile(tmp_path / "deep.py", tmp_path / "deep" / "KernelBench" / "level1" / "1.py")
+    (tmp_path / "latin.py").write_bytes("# größer".encode("latin-1"))
+    for name in ("model.py", "BACKEND"):
+        workspace.create(tmp_path / f"latin-{name}", "", "cpp")
+        shutil.copyfile(tmp_path / "latin.py", tmp_path / f"latin-{name}" / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(machine, "_has_gpu", lambda: False)
     return tmp_path
@@ -38,15 +45,19 @@ def project(tmp_path, monkeypatch):
         ("judge w --run nosuch", "there is no workflow/runs/nosuch.yaml; known runs: ['h200', 'laptop']"),
         ("judge w --backend cuda", "laid out for the backend cpp"),
         ("judge odd", "odd/BACKEND: got 'rust'; allowed: cpp or cuda"),
+        ("judge latin-BACKEND", "latin-BACKEND/BACKEND: is no text in UTF-8"),
+        ("judge latin-model.py", "latin-model.py/model.py: is no text in UTF-8"),
         ("pin nosuch", "nosuch.yaml"),
         ("pin laptop", "make them with `snakemake"),
-        ("pin laptop --root nosuch", "nosuch/params.yaml: not there"),
+        ("pin laptop --root nosuch", "nosuch/workflow/runs: holds no run; name the repository's folder"),
         (
             "workspace abc new",
             "data/laptop/tasks.parquet: not there; make it with `snakemake --cores all",
         ),
         ("workspace abc new --run nosuch", "'nosuch' is none of the runs in workflow/runs/: h200, laptop"),
         ("workspace task.py new", "task.py: is no task: it defines no Model"),
+        ("workspace deep.py new", "deep.py: is no Python: nested too deeply"),
+        ("workspace latin.py new", "latin.py: is no Python"),
         ("workspace task.py w", "w: there already"),
         ("export sft --run laptop --out o", "--policy is missing"),
         ("export sft --run laptop --policy codegen --out o", "data/laptop/codegen/trajectories.jsonl.zst: not there"),
@@ -55,6 +66,7 @@ def project(tmp_path, monkeypatch):
         ("export sft --run broken --policy p --out o", "verdicts.parquet: damaged"),
         ("fingerprint-kernelbench nosuch --revision v --out o", "is this a checkout of KernelBench?"),
         ("fingerprint-kernelbench kb --revision v --out o", "1.py: is no Python"),
+        ("fingerprint-kernelbench deep --revision v --out o", "1.py: is no Python: nested too deeply"),
         ("dvc-yaml", "is not the repository"),
         ("readme", "README.md: has no line"),
         ("readme --check", "git has no commit to compare"),

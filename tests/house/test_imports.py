@@ -17,7 +17,7 @@ LAYERS = [
     {"operators", "synthesis", "observation", "filtering", "decontamination", "workspace", "judge"},
     {"agent"},
     {"evaluation", "export", "figures", "paper"},
-    {"job", "pipeline", "pinning", "pulling", "readme"},
+    {"job", "pipeline", "pinning", "pulling", "readme", "sources"},
     {"cli"},
 ]
 WITHIN = {

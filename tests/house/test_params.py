@@ -93,6 +93,9 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
         ("policies.codegen", {"kind": "replay"}, "policies.codegen.trajectories: missing"),
         ("policies.openai.temperature", 9, "policies.openai.temperature: got 9; allowed: at most 2"),
         ("observation.repeats", 0, "at least 1"),
+        ("observation.repeats", 10**30, "allowed: at most 1099511627776"),
+        ("sandbox.memory_mb", 10**30, "allowed: at most 1099511627776"),
+        ("judging.timeout_s", 1e30, "allowed: at most 1099511627776"),
         ("observation.repeats", True, "observation.repeats: got True; true and false are no numbers"),
         ("seed", True, "seed: got True"),
         ("filtering.time_window_ms", [True, 5], "true and false are no numbers"),
@@ -168,6 +171,8 @@ def test_a_params_file_that_is_no_mapping_is_named(tmp_path, text):
 
 
 def test_a_params_file_without_a_run_is_named(tmp_path):
+    (tmp_path / "workflow" / "runs").mkdir(parents=True)
+    (tmp_path / "workflow" / "runs" / "laptop.yaml").touch()
     (tmp_path / "params.yaml").write_text("")
     with pytest.raises(params.ParamsError, match=r"params\.yaml: has no key run"):
         params.load(tmp_path)

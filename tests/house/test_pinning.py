@@ -1,5 +1,6 @@
 """A run that takes pinned measurements asks for what was measured, or is told what it asked for instead."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ def root(tmp_path):
     shutil.copy(REPOSITORY / "params.yaml", tmp_path)
     shutil.copytree(REPOSITORY / "workflow" / "runs", tmp_path / "workflow" / "runs")
     shutil.copytree(REPOSITORY / "data" / "pinned" / "laptop", tmp_path / "data" / "laptop")
+    (tmp_path / "data" / "laptop" / "params.yaml").write_text(params.as_yaml(params.load(REPOSITORY, "laptop")))
     pinning.pin(tmp_path, "laptop")
     return tmp_path
 
@@ -74,3 +76,27 @@ def test_a_damaged_artefact_replaces_no_pinned_one(root):
     with pytest.raises(records.RecordError, match=r"data/laptop/observations\.parquet"):
         pinning.pin(root, "laptop")
     assert {p: p.read_bytes() for p in (root / "data" / "pinned").rglob("*") if p.is_file()} == before
+
+
+def test_it_is_pinned_with_the_parameters_of_its_making(root):
+    """params.yaml may say something else by now."""
+    now = root / "params.yaml"
+    now.write_text(now.read_text().replace("seed: 20260228", "seed: 7"))
+    assert params.load(root, "laptop").seed == 7
+    pinning.pin(root, "laptop")
+    with pytest.raises(params.ParamsError, match=r"seed: got 7; .* was measured with 20260228"):
+        pinning.check(root, params.load(root, "laptop"))
+
+
+def test_measurements_of_unknown_making_are_not_taken(root):
+    (root / "data" / "pinned" / "laptop" / "params.yaml").unlink()
+    with pytest.raises(params.ParamsError, match=r"data/pinned/laptop has no params\.yaml"):
+        pinning.check(root, params.load(root, "laptop"))
+
+
+def test_an_unfinished_run_is_not_pinned(root):
+    made = root / "data" / "laptop"
+    later = (made / "params.yaml").stat().st_mtime + 60
+    os.utime(made / "codegen" / "judgements.parquet", (later, later))
+    with pytest.raises(pinning.PinError, match=r"codegen/judgements\.parquet newer .* finish the run"):
+        pinning.pin(root, "laptop")

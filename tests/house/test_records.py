@@ -1,8 +1,10 @@
 """Artefacts: same rows, same bytes; wrong rows are refused; nothing half-written is left."""
 
 import math
+from pathlib import Path
 
 import pytest
+import zstandard
 from cuda_agent import records
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +62,7 @@ def test_a_file_of_another_schema_is_refused_by_name(tmp_path):
 def test_a_damaged_file_is_named_with_what_to_do_at_whatever_length_it_was_cut(tmp_path):
     table, lines = tmp_path / "x.parquet", tmp_path / "x.jsonl.zst"
     records.write(table, [ROW], records.REJECTIONS)
-    records.write_jsonl(lines, [{"n": i, "text": "some words " * i} for i in range(50)])
+    records.write_jsonl(lines, [dict.fromkeys(records.TRAJECTORY, "some words " * i) for i in range(50)])
     readers = {table: lambda: records.read(table, records.REJECTIONS), lines: lambda: list(records.read_jsonl(lines))}
     for path, read in readers.items():
         whole = path.read_bytes()
@@ -87,7 +89,8 @@ def test_tasks_begin_as_the_official_dataset_does():
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | text, st.lists, max_leaves=5))
 def test_json_lines_come_back_and_what_json_lacks_becomes_text(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("lines") / "x.jsonl.zst"
-    records.write_jsonl(path, [{"value": value}])
+    whole = dict.fromkeys(records.TRAJECTORY, "")
+    records.write_jsonl(path, [{"value": value, **whole}])
     [row] = records.read_jsonl(path)
 
     def expected(v):
@@ -95,4 +98,23 @@ def test_json_lines_come_back_and_what_json_lacks_becomes_text(tmp_path_factory,
             return [expected(x) for x in v]
         return str(v) if isinstance(v, float) and not math.isfinite(v) else v
 
-    assert row == {"value": expected(value)}
+    assert row == {"value": expected(value), **whole}
+
+
+@pytest.mark.parametrize("foreign", [{"prompt": "x"}, 5, None])
+def test_json_lines_of_something_else_are_refused_by_line(tmp_path, foreign):
+    path = tmp_path / "x.jsonl.zst"
+    text = records.dumps(dict.fromkeys(records.TRAJECTORY, "")) + "\n" + records.dumps(foreign) + "\n"
+    path.write_bytes(zstandard.compress(text.encode()))
+    with pytest.raises(records.RecordError, match=r"x\.jsonl\.zst: line 2 is no trajectory, as it has no .*messages"):
+        list(records.read_jsonl(path))
+
+
+def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path / "folder", tmp_path / "file" / "x", Path("/proc/zz")):
+        with pytest.raises(OSError) as error:
+            records.write_bytes(target, b"")
+        assert error.value.filename == str(target)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]

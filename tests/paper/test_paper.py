@@ -62,6 +62,26 @@ def test_a_number_that_is_not_there_stops_the_paper_and_is_named(tmp_path, rows,
     assert not (tmp_path / "paper.pdf").exists()
 
 
+def test_results_that_git_brought_back_stop_the_paper(tmp_path, rows, parameters):
+    lay_out(tmp_path, rows, parameters)
+    metrics = tmp_path / "metrics.json"
+    made = evaluation.metrics(rows["verdicts"], rows["tasks"], parameters.results, parameters.seed)
+    records.write_json(metrics, made)
+    tables = sorted((tmp_path / "tables").iterdir())
+
+    def check():
+        paper.check_current(rows, parameters, table("published_table1.csv"), metrics, tables)
+
+    check()
+    for path in (metrics, *tables):
+        before = path.read_text()
+        path.write_text(before.replace("codegen", "other").replace("synthesis", "other").replace("torch", "other"))
+        assert path.read_text() != before
+        with pytest.raises(paper.PaperError, match=rf"{path}: does not follow from .* Delete {tmp_path} and run"):
+            check()
+        path.write_text(before)
+
+
 def test_numbers_say_where_they_come_from(rows, parameters):
     numbers = numbers_of(rows, parameters)
     for key, entry in numbers.items():

@@ -20,8 +20,10 @@ from cuda_agent.errors import UserError
 
 NAME = r"^[a-z0-9][a-z0-9_-]*$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
-PositiveInt = Annotated[int, Field(ge=1)]
-PositiveFloat = Annotated[float, Field(gt=0)]
+_LARGEST = 2**40  # beyond any sense, and small enough for what counts in 64 bits, in milliseconds or in bytes
+Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+PositiveInt = Annotated[int, Field(ge=1, le=_LARGEST)]
+PositiveFloat = Annotated[float, Field(gt=0, le=_LARGEST)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -138,7 +140,7 @@ class LLM(Section):
     temperature: Annotated[float, Field(ge=0, le=2)]
     max_tokens: PositiveInt
     timeout_s: PositiveFloat
-    retries: Annotated[int, Field(ge=0)]
+    retries: Count
 
     def lacks(self) -> list[str]:
         """See `CodegenPolicy.lacks`."""
@@ -156,7 +158,7 @@ class Synthesis(Section):
         Annotated[float, Field(ge=0)],
     ]
     target_bytes: tuple[PositiveInt, PositiveInt]
-    repair_rounds: Annotated[int, Field(ge=0)]
+    repair_rounds: Count
     llm: LLM
 
     @model_validator(mode="after")
@@ -175,7 +177,7 @@ class Observation(Section):
 
     device: Literal["cpu", "cuda"]
     timeout_s: PositiveFloat
-    warmup: Annotated[int, Field(ge=0)]
+    warmup: Count
     repeats: PositiveInt
     torch_threads: PositiveInt | None
 
@@ -381,19 +383,36 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return dict(found or {})
 
 
+def run_file(root: Path, name: Any) -> Path:
+    """The file that says what a run changes.
+
+    Raises:
+        ParamsError: none is named, or there is no such file; names the runs that there are.
+    """
+    known = sorted(p.stem for p in (root / "workflow" / "runs").glob("*.yaml"))
+    if not known:
+        raise ParamsError(f"{root / 'workflow' / 'runs'}: holds no run; name the repository's folder, or go there")
+    if name is None:
+        raise ParamsError(f"{root / 'params.yaml'}: has no key run, which names the run to make; known runs: {known}")
+    if name not in known:
+        raise ParamsError(f"run: got {name!r}; there is no workflow/runs/{name}.yaml; known runs: {known}")
+    return root / "workflow" / "runs" / f"{name}.yaml"
+
+
 def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None = None) -> Params:
     """Parameters of a run as the workflow would see them: ``params.yaml``, the run's own file, then ``overrides``."""
     config = read_yaml(root / "params.yaml")
     overrides = overrides or {}
-    name = run or overrides.get("run") or config.get("run")
-    if name is None:
-        raise ParamsError(f"{root / 'params.yaml'}: has no key run, which names the run to make")
-    path = root / "workflow" / "runs" / f"{name}.yaml"
-    if not path.exists():
-        known = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise ParamsError(f"run: got {name!r}; there is no {path.relative_to(root)}; known runs: {known}")
-    config = merge(config, read_yaml(path))
+    name = overrides.get("run", config.get("run")) if run is None else run
+    config = merge(config, read_yaml(run_file(root, name)))
     return parse(merge(config, {**overrides, "run": name}))
+
+
+def as_yaml(checked: Params) -> str:
+    """The parameters of a run as YAML, but for how its work is spread and where its measurements come from."""
+    return yaml.safe_dump(
+        checked.model_dump(mode="json", exclude={"run", "execution", "measurements"}), sort_keys=False
+    )
 
 
 def read_policy(text: str) -> Policy:

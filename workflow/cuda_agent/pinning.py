@@ -16,6 +16,7 @@ from cuda_agent.errors import UserError
 
 MEASURED = ("observations.parquet",)
 MEASURED_OF_POLICY = ("trajectories.jsonl.zst", "submissions.parquet", "judgements.parquet")
+MADE_WITH = "params.yaml"  # beside the artefacts: the parameters that they were made with
 # What decides which measurements are made, and how. A filter may change: it only chooses among what was measured.
 DECIDING = ("seed", "sandbox", "operators", "synthesis", "observation", "rollouts", "judging")
 
@@ -29,10 +30,9 @@ def paths(policies: list[str]) -> list[str]:
     return [*MEASURED, *(f"{policy}/{name}" for policy in policies for name in MEASURED_OF_POLICY)]
 
 
-def _deciding(checked: params.Params) -> dict[str, Any]:
-    """The parameters that the measurements of a run follow from."""
-    value = checked.model_dump(mode="json")
-    policies = {name: value["policies"][name] for name in checked.rollouts.policies}
+def _deciding(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of all parameters that the measurements of a run follow from."""
+    policies = {name: value["policies"][name] for name in value["rollouts"]["policies"]}
     return {**{name: value[name] for name in DECIDING}, "policies": policies}
 
 
@@ -53,17 +53,16 @@ def check(root: Path, checked: params.Params) -> None:
         ParamsError: a measured artefact is missing, or was made with other parameters; naming both values.
     """
     folder = root / "data" / "pinned" / checked.run
-    missing = [name for name in paths(checked.rollouts.policies) if not (folder / name).exists()]
-    if missing:
+    needed = [*paths(checked.rollouts.policies), MADE_WITH]
+    if missing := [name for name in needed if not (folder / name).exists()]:
         raise params.ParamsError(
             f"measurements: got 'pinned'; data/pinned/{checked.run} has no {', '.join(missing)}: "
             "pass --config measurements=fresh to measure here"
         )
-    made_with = folder / "params.yaml"
-    pinned = params.read_yaml(made_with) if made_with.exists() else {}
+    pinned = params.read_yaml(folder / MADE_WITH)
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
-        for key, before, now in _differences(pinned, _deciding(checked))
+        for key, before, now in _differences(pinned, _deciding(checked.model_dump(mode="json")))
     ]
     if lines:
         raise params.ParamsError(
@@ -77,24 +76,34 @@ def pin(root: Path, run: str) -> list[Path]:
     """Copy a run's measured artefacts to ``data/pinned/{run}/`` and say there what hardware they came from.
 
     Raises:
-        PinError: an artefact is missing; nothing has been copied then.
+        PinError: an artefact is missing, or the run is unfinished; nothing has been copied then.
         RecordError: one is damaged; likewise.
     """
     source, target = root / "data" / run, root / "data" / "pinned" / run
-    checked = params.load(root, run)
-    names = paths(checked.rollouts.policies)
-    missing = [name for name in names if not (source / name).exists()]
-    if missing:
+    params.run_file(root, run)
+    made_with = params.read_yaml(source / MADE_WITH) if (source / MADE_WITH).exists() else {}
+    names = paths(made_with.get("rollouts", {}).get("policies", []))
+    if missing := [name for name in (MADE_WITH, *names) if not (source / name).exists()]:
         raise PinError(
             f"{source}: {', '.join(missing)} missing; make them with `snakemake --cores all --config run={run}`"
         )
     text = _describe(run, source, names)  # reads them all: a damaged one stops here, before anything is overwritten
+    try:
+        deciding = _deciding(made_with)
+    except KeyError as error:
+        raise PinError(f"{source / MADE_WITH}: has no {error}; delete it and finish the run") from None
+    written = (source / MADE_WITH).stat().st_mtime
+    if newer := [name for name in names if (source / name).stat().st_mtime > written]:
+        raise PinError(
+            f"{source}: {', '.join(newer)} newer than {MADE_WITH}, which says what they were made with: "
+            f"finish the run with `snakemake --cores all --config run={run}`"
+        )
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
-    (target / "params.yaml").write_text(
+    (target / MADE_WITH).write_text(
         f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
-        + yaml.safe_dump(_deciding(checked), sort_keys=True)
+        + yaml.safe_dump(deciding, sort_keys=True)
     )
     (target / "README.md").write_text(text)
     return [target / name for name in names]
@@ -104,7 +113,7 @@ def _describe(run: str, folder: Path, names: list[str]) -> str:
     lines = [
         f"# Measured artefacts of the run `{run}`",
         "",
-        "Written by `cuda-agent pin`. No rule makes these files.",
+        "Written by `cuda-agent pin`. No rule makes these files. A – stands where a file does not say it.",
         "",
     ]
     lines += ["| file | rows | device | versions | isolation | code |", "|---|---|---|---|---|---|"]
@@ -122,7 +131,7 @@ def _describe(run: str, folder: Path, names: list[str]) -> str:
             values = sorted({row[column] for row in rows if row.get(column)})
             if column == "versions":
                 values = [", ".join(f"{k} {v}" for k, v in json.loads(value).items()) for value in values]
-            cells.append("; ".join(values))
+            cells.append("; ".join(values) or "–")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -62,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     """Pull."""
     runs = args.runs or locked_runs(args.root)
     if not runs:
-        raise PullError("dvc.lock has no finished run to fetch; `make reproduce RUN=...` makes one")
+        raise PullError(
+            "dvc.lock has no finished run to fetch: git does not keep it here, as no remote holds the artefacts. "
+            "`make reproduce RUN=...` makes a run; a fork that pushes to a remote commits its dvc.lock as well"
+        )
     pull(args.root, runs)
     return 0

@@ -45,10 +45,11 @@ def block(root: Path) -> str:
         run = path.parent.name
         numbers = _json(path.parent / "numbers.json")
         device = numbers["judged.device_name"]["value"]
+        torch = numbers["judged.versions"]["value"].get("torch", "–")
         margins[run] = f"{100 * numbers['params.results.faster_margin']['value']:g} %"
         for policy, m in _json(path).items():
             lines.append(
-                f"| `{run}` | {device} | {numbers['tasks']['value']} | `{policy}` | {m['n']} | {m['passed']} "
+                f"| `{run}` | {device} | {torch} | {numbers['tasks']['value']} | `{policy}` | {m['n']} | {m['passed']} "
                 f"| {_measure(m['faster_eager'], '%')} | {_measure(m['faster_compile'], '%')} "
                 f"| {_measure(m['speedup_eager'], 'x')} | {_measure(m['speedup_compile'], 'x')} |"
             )
@@ -57,13 +58,14 @@ def block(root: Path) -> str:
     head = [
         "## What the published runs measured",
         "",
-        "| run | judged on | tasks | policy | tried | correct | > eager | > compile | × eager | × compile |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| run | judged on | torch | tasks | policy | tried | correct | > eager | > compile | × eager | × compile |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     values = sorted(set(margins.values()))
     by = values[0] if len(values) == 1 else ", ".join(f"{m} in `{run}`" for run, m in margins.items())
     shares = f"> is the share of all tasks tried whose kernel is correct and faster (by more than {by})"
-    foot = ["", f"{shares}; × is the geometric mean over correct kernels; 95 % intervals."]
+    intervals = "95 % intervals cover which tasks were drawn, and take each kernel's timing as it came"
+    foot = ["", f"{shares}; × is the geometric mean over correct kernels; {intervals}."]
     return "\n".join([START, *head, *lines, *foot, "", END])
 
 

@@ -6,6 +6,9 @@ nested evidence are JSON text with sorted keys.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
 import io
 import json
 import math
@@ -77,6 +80,7 @@ CANDIDATES = schema(
 OBSERVATIONS = schema(
     {
         "candidate_id": (TEXT, "which candidate"),
+        "candidate_hash": (TEXT, "hash of its code, so that it is held to be of no other"),
         "status": (
             TEXT,
             "ok, or how running it ended: error, timeout, memory, crashed, exited, output, processes",
@@ -248,6 +252,11 @@ VERDICTS = schema(
 )
 
 
+def code_hash(code: str) -> str:
+    """Hash of a module's text, 16 hexadecimal digits."""
+    return hashlib.blake2b(code.encode(), digest_size=8).hexdigest()
+
+
 def dumps(value: Any) -> str:
     """JSON text with sorted keys; NaN and infinities become the strings "nan", "inf" and "-inf"."""
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -263,11 +272,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _atomically(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Write a file as a whole or not at all; its folder is made.
+
+    Raises:
+        OSError: it cannot be written; names the file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(path))
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(data)
-    partial.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write(
@@ -295,7 +317,7 @@ def write(
         raise RecordError(f"{path}: {error}") from None
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=9)
-    _atomically(Path(path), buffer.getvalue())
+    write_bytes(path, buffer.getvalue())
 
 
 def read(path: Path | str, schema: pa.Schema) -> list[Row]:
@@ -322,29 +344,42 @@ def gather(paths: Iterable[Path | str], out: Path | str, schema: pa.Schema) -> N
     write(out, [row for path in paths for row in read(path, schema)], schema)
 
 
+# What every trajectory has; docs/agent.md says more of them.
+TRAJECTORY = {"task_id", "policy", "messages", "tools"}
+
+
 def write_jsonl(path: Path | str, rows: Iterable[Row]) -> None:
     """Write rows as zstandard-compressed JSON lines, atomically."""
     text = "".join(dumps(row) + "\n" for row in rows)
-    _atomically(Path(path), zstandard.ZstdCompressor(level=12).compress(text.encode()))
+    write_bytes(path, zstandard.ZstdCompressor(level=12).compress(text.encode()))
 
 
 def read_jsonl(path: Path | str) -> Iterator[Row]:
-    """Rows of a zstandard-compressed JSON lines file.
+    """Trajectories from a zstandard-compressed JSON lines file.
 
     Raises:
-        RecordError: the file is damaged or cut short.
+        RecordError: the file is damaged or cut short, or holds something else.
     """
     reader = zstandard.ZstdDecompressor().decompressobj()
     try:
         text = reader.decompress(Path(path).read_bytes()).decode()
         if not reader.eof:
             raise ValueError("it is cut short")
-        yield from (json.loads(line) for line in text.split("\n") if line)
+        rows = [json.loads(line) for line in text.split("\n") if line]
     except (zstandard.ZstdError, ValueError) as error:
         raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None
+    for i, row in enumerate(rows):
+        missing = sorted(TRAJECTORY - row.keys()) if isinstance(row, dict) else sorted(TRAJECTORY)
+        if missing:
+            raise RecordError(f"{path}: line {i + 1} is no trajectory, as it has no {', '.join(missing)}")
+    yield from rows
+
+
+def json_text(value: Any) -> str:
+    """One JSON document, indented; see `dumps`."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write one JSON document, indented, atomically."""
-    text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    _atomically(Path(path), text.encode())
+    write_bytes(path, json_text(value).encode())

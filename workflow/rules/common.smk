@@ -9,11 +9,27 @@ from snakemake.exceptions import WorkflowError
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 
-from cuda_agent import lifeline, machine, params as parameters, pinning, provenance
+from cuda_agent import (
+    lifeline,
+    machine,
+    params as parameters,
+    pinning,
+    provenance,
+    sources,
+)
 
 provenance.hand_on_to_jobs()
 if workflow.is_main_process:
     lifeline.announce()
+
+try:
+    RUN_FILE = parameters.run_file(Path(), config.get("run"))
+except parameters.ParamsError as error:
+    raise WorkflowError(str(error)) from None
+
+
+configfile: RUN_FILE
+
 
 try:
     PARAMS = parameters.parse(config)
@@ -103,21 +119,12 @@ def gpus(device):
 
 
 def check_sources():
-    """See that every input which no rule makes is a file.
-
-    Snakemake takes the outputs of a rule whose inputs are not there for given, and keeps them, whatever has changed.
-    """
+    """Stop where a file that no job makes is missing."""
     made = ("data/pinned/", f"data/{PARAMS.run}/", f"results/{PARAMS.run}/", "work/")
-    for rule in workflow.rules:
-        for path in rule.input:
-            if callable(path) or "{" in path or path.startswith(made):
-                continue  # made by a rule, or pinned, which has its own check
-            if Path(path).is_file():
-                continue
-            raise WorkflowError(
-                f"{path}: the rule {rule.name} reads it, and it is no file in {Path.cwd()}; "
-                "bring it back, or correct the parameter that names it"
-            )
+    try:
+        sources.check({r.name: r.input for r in workflow.rules}, made)
+    except sources.SourceError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def hold_folder():

@@ -15,13 +15,12 @@ def table(path):
 with job.running(snakemake):
     given = snakemake.input
     others = {"metrics", "tables", "figures", "published", "facts", "source", "parts"}
-    numbers = paper.numbers(
-        evaluation.read({name: paths for name, paths in given.items() if name not in others}),
-        json.loads(Path(given.metrics).read_text()),
-        params.Params.model_validate_json(snakemake.params.parameters),
-        published=table(given.published),
-        facts=table(given.facts),
-    )
+    rows = evaluation.read({name: paths for name, paths in given.items() if name not in others})
+    parameters = params.Params.model_validate_json(snakemake.params.parameters)
+    published = table(given.published)
+    paper.check_current(rows, parameters, published, given.metrics, given.tables)
+    metrics = json.loads(Path(given.metrics).read_text())
+    numbers = paper.numbers(rows, metrics, parameters, published, facts=table(given.facts))
     records.write_json(snakemake.output.numbers, numbers)
     paper.compile_paper(
         Path(given.source).parent,

@@ -1,6 +1,7 @@
 """Time `ModelNew`, `Model` and `torch.compile(Model)` against each other. Fixed.
 
-The three are timed in turn, so that a busy machine slows all of them down. What is shown is the median.
+The three are timed in turn, so that a busy machine slows all of them down. What is shown is the median, and the middle
+half of the samples: where that is wide, something else runs here, and the numbers say little.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def _run(model, inputs, calls):
 
 
 def profile(compiled=True):
-    """Median milliseconds of one forward, by name."""
+    """Milliseconds of one forward, by name: one for each sample, in the same order for all."""
     with torch.no_grad():
         model, model_new = load_models(secrets.randbits(31))
         inputs = [fresh_inputs(secrets.randbits(31)) for _ in range(2)]
@@ -50,7 +51,13 @@ def profile(compiled=True):
                 break
             for name, m in models.items():
                 times[name].append(1e3 * _run(m, inputs, calls[name]))
-    return {name: statistics.median(values) for name, values in times.items()}
+    return times
+
+
+def middle(values):
+    """Median and the ends of the middle half."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return median, low, high
 
 
 def main():
@@ -59,10 +66,14 @@ def main():
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, slow to start")
     args = parser.parse_args()
     times = profile(compiled=not args.no_compile)
-    own = times["ModelNew"]
-    print(f"{'':14} {'ms':>10}  speed-up of ModelNew")
-    for name, ms in times.items():
-        print(f"{name:14} {ms:10.4f}  {'' if name == 'ModelNew' else f'{ms / own:.2f}x'}")
+    print(f"{'':14} {'ms':>10}  {'middle half':>21}  speed-up of ModelNew")
+    for name, samples in times.items():
+        ms, low, high = middle(samples)
+        line = f"{name:14} {ms:10.4f}  {low:10.4f} {high:10.4f}"
+        if name != "ModelNew":
+            ratios = [base / own for base, own in zip(samples, times["ModelNew"], strict=True)]
+            line += "  {:.2f}x ({:.2f} to {:.2f})".format(*middle(ratios))
+        print(line)
     return 0
 
 

@@ -62,7 +62,8 @@ def decontaminate(
         seed: which structures are in the test split follows from it.
 
     Returns:
-        Rows of ``records.TASKS`` and of ``records.REJECTIONS`` (rules ``duplicate`` and ``kernelbench``), in the order
+        Rows of ``records.TASKS`` and of ``records.REJECTIONS`` (rules ``unreadable``, ``duplicate`` and
+        ``kernelbench``), in the order
         of candidate ids.
 
     Raises:
@@ -72,7 +73,11 @@ def decontaminate(
     repeats = Repeats(params.max_similarity, params.minhash_permutations)
     tasks, rejected = [], []
     for row in sorted(filtered, key=lambda r: r["candidate_id"]):
-        task = prints.fingerprint(row["code"], row["ops"])
+        try:
+            task = prints.fingerprint(row["code"], row["ops"])
+        except SyntaxError as error:  # it ran, but no tree can be made of it
+            rejected.append(_rejection(row, "unreadable", f"cannot be compared: {error}", {}, params))
+            continue
         repeated = repeats.find(row["candidate_id"], task)
         nearest, similarity = problems.nearest(task)
         if repeated is not None:

@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 Interval = tuple[float | None, float | None]
+_ROUNDING = 1e-12  # values that differ by no more than this share of the largest are equal
 NORMAL = NormalDist()
 
 
@@ -38,12 +39,13 @@ def bootstrap(
         confidence: e.g. 0.95.
 
     Returns:
-        The ends, or ``(None, None)`` where resampling shows no spread at all: fewer than two values, or all equal.
+        The ends, or ``(None, None)`` where resampling shows no spread at all: fewer than two values, or all equal
+        but for rounding.
         An interval of width zero would claim a certainty that so little data cannot give.
     """
     x = np.asarray(values, dtype=np.float64)
     n = len(x)
-    if n < 2 or np.ptp(x) == 0:
+    if n < 2 or np.ptp(x) <= _ROUNDING * np.abs(x).max():
         return None, None
     point = float(statistic(x))
     draws = np.sort(statistic(x[rng.integers(0, n, size=(samples, n))]))

@@ -7,6 +7,8 @@ pass rate
 faster rate
     Share of all judged tasks whose kernel passed and is faster than a baseline by more than a margin:
     (t_base - t) / t_base > margin (CUDA Agent, arXiv:2602.24286, section 3.3; margin 0.05 there).
+clearly faster rate
+    The same where also the lower end of the speed-up's own interval is faster by more than the margin.
 fast_p
     Share of all judged tasks whose kernel passed and t_base / t > p, strictly (KernelBench, arXiv:2502.10517).
 geometric mean speed-up
@@ -134,6 +136,8 @@ def summary(verdicts: Sequence[Row], results: Results, seed: int, *names: str) -
     for b in BASELINES:
         timed = [r for r in ratios[b] if r is not None]
         out[f"faster_{b}"] = share(faster(r, results.faster_margin) for r in ratios[b])
+        lower = [v.get(f"speedup_{b}_low") if r is not None else None for v, r in zip(verdicts, ratios[b], strict=True)]
+        out[f"clearly_faster_{b}"] = share(faster(r, results.faster_margin) for r in lower)
         out[f"speedup_{b}"] = average(timed, intervals.geometric_mean, f"speedup_{b}")
         out[f"fast_p_{b}"] = {
             f"{p:g}": share(r is not None and r > p for r in ratios[b]) for p in sorted(set(results.fast_p))

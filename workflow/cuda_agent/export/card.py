@@ -108,6 +108,11 @@ def _hardware(tasks: Sequence[Row]) -> list[list[str]]:
     return rows
 
 
+def _share(tasks: Sequence[Row]) -> str:
+    test = sum(row["split"] == "test" for row in tasks)
+    return f"{test} of {len(tasks)}" + (f" ({100 * test / len(tasks):.1f} %)" if tasks else "")
+
+
 def _columns(schema: pa.Schema) -> str:
     return _table(["column", "type", "meaning"], [[f.name, f.type, f.metadata[b"doc"].decode()] for f in schema])
 
@@ -140,12 +145,14 @@ def card(
         f"# {about.TITLE}: run `{run}`",
         about.DESCRIPTION,
         f"This file is written by the workflow from the rows themselves. {len(tasks)} tasks are left of {candidates} "
-        f"candidates; they use {len(operators)} distinct operators.",
+        f"candidates; they use {len(operators)} operators, counted by name: one that is called in two "
+        "ways counts twice.",
         "## Use\n\n```python\nfrom datasets import load_dataset\n\n"
         'tasks = load_dataset("FOLDER")["tasks"]  # column `split` says train or test\n'
         'dropped = load_dataset("FOLDER", "dropped")  # every candidate that is no task, with the reason\n```\n\n'
         "The first three columns are those of CUDA-Agent-Ops-6K, so what reads that file reads this one. Tasks that "
-        "differ only in sizes are all in `train` or all in `test`.",
+        f"differ only in sizes are all in `train` or all in `test`, so the share of `test`, here {_share(tasks)}, "
+        f"need not be the {100 * params.test_share:g} % aimed at.",
         "## Composition",
         _table(
             ["data_source", "composer", "split", "tasks"],
@@ -155,7 +162,8 @@ def card(
         "Operators seen in most tasks: " + (", ".join(f"`{op}` ({n})" for op, n in operators[:15]) or "none") + ".",
         "## From candidates to tasks",
         _table(["rule", "before", "dropped", "left", "limits"], steps),
-        f"The rules are applied in this order and a candidate is dropped by the first that it fails. `duplicate` and "
+        f"The rules are applied in this order and a candidate is dropped by the first that it fails. "
+        "`unreadable` drops what is nested too deeply to be compared; `duplicate` and "
         f"`kernelbench` drop what is more than {params.max_similarity} similar to another task or to a problem of "
         f"[KernelBench]({about.KERNELBENCH}) (levels 1 to 4, several revisions); similarity is the larger of that of "
         "token shingles and that of syntax subtrees, both without names and sizes, and 1 where the same operators "

@@ -16,8 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=["verl", "sft"], help="verl: parquet of prompts. sft: JSON lines of messages")
     parser.add_argument("--run", required=True, help="name of the run whose files are read")
     parser.add_argument("--policy", help="sft: whose trajectories")
-    parser.add_argument("--split", choices=["train", "test"], default="train", help="verl: which tasks")
-    parser.add_argument("--min-reward", type=int, default=1, help="sft: least reward of a trajectory that is kept")
+    parser.add_argument(
+        "--split", choices=["train", "test"], default="train", help="verl: which tasks (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--min-reward",
+        type=int,
+        default=1,
+        help="sft: least reward of a trajectory that is kept (default: %(default)s)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="file to write")
 
 
@@ -34,7 +41,6 @@ def run(args: argparse.Namespace) -> int:
         paths = [data / args.policy / "trajectories.jsonl.zst", Path("results") / args.run / "verdicts.parquet"]
         trajectories, verdicts = (existing(path, args.run) for path in paths)
         rows = to_sft(records.read_jsonl(trajectories), records.read(verdicts, records.VERDICTS), args.min_reward)
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(dumps_sft(rows))
+        records.write_bytes(args.out, dumps_sft(rows).encode())
     print(f"{args.out}: {len(rows)} rows")
     return 0

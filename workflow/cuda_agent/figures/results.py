@@ -161,7 +161,7 @@ def turns(rows: Rows, params: Params) -> bytes:
                 colour = style.CYCLE[i % len(style.CYCLE)]
                 if largest:
                     ax.hist(values, bins=edges, histtype="stepfilled", color=colour, alpha=0.55, edgecolor=colour,
-                            label=f"{policy} (median {np.median(values):.4g})" if values else policy)  # fmt: skip
+                            label=f"{policy} (median {np.median(values):.3g})" if values else policy)  # fmt: skip
             if largest:
                 ax.legend(fontsize=7.5, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
             else:

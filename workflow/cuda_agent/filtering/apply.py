@@ -35,6 +35,12 @@ def _matched(candidates: Iterable[Row], observations: Iterable[Row]) -> list[tup
             f"{len(missing)} candidates without an observation {missing[:5]}, "
             f"{len(foreign)} observations of unknown candidates {foreign[:5]}: observe these candidates again"
         )
+    other = sorted(i for i in asked if records.code_hash(asked[i]["code"]) != seen[i]["candidate_hash"])
+    if other:
+        raise FilteringError(
+            f"{len(other)} observations are of other code than the candidates of the same number, first {other[0]}: "
+            "observe these candidates again (measurements: fresh)"
+        )
     broken = sorted(i for i, row in seen.items() if row["status"] == "machine")
     if broken:
         raise FilteringError(
@@ -57,7 +63,8 @@ def apply(candidates: Iterable[Row], observations: Iterable[Row], filtering: Fil
         hold every candidate exactly once.
 
     Raises:
-        FilteringError: a candidate was not observed, or its observation ended by the machine's fault.
+        FilteringError: a candidate was not observed, or other code under its name was, or its observation ended by the
+            machine's fault.
     """
     kept, rejected = [], []
     for candidate, observation in _matched(candidates, observations):
@@ -65,7 +72,6 @@ def apply(candidates: Iterable[Row], observations: Iterable[Row], filtering: Fil
         name, failure = next(((n, f) for n, f in failures if f is not None), (None, None))
         if failure is None:
             row = {n: candidate[n] for n in _FROM_CANDIDATE} | {n: observation[n] for n in _FROM_OBSERVATION}
-            row["flops"] = row["flops"] or None  # observations kept from before say 0 where nothing was counted
             kept.append(row)
         else:
             rejected.append(

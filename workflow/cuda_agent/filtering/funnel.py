@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from cuda_agent.filtering.rules import RULES
 from cuda_agent.records import Row
 
-DECONTAMINATION_RULES = ("duplicate", "kernelbench")
+DECONTAMINATION_RULES = ("unreadable", "duplicate", "kernelbench")
 
 
 def funnel(candidates: int, rejections: Iterable[Row], contaminated: Iterable[Row] | None = None) -> list[Row]:

@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", choices=["cpp", "cuda"], help="default: what the workspace's BACKEND says")
     parser.add_argument("--run", help="whose parameters; default: params.yaml's run")
     parser.add_argument("--rules", choices=["published", "strict"], help="default: results.rules of the parameters")
-    parser.add_argument("--json", action="store_true", help="print judgement and verdict as one JSON object")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print judgement, verdict and a warning of load (or an empty text) as one JSON object",
+    )
     parser.epilog = (
         "Candidate and baselines are timed in turn. A speed-up is the median of the ratios of samples taken side by "
         "side, with its interval: where the machine's speed drifts it differs from the quotient of the two median "
@@ -45,9 +49,10 @@ def run(args: argparse.Namespace) -> int:
     backend = _backend(folder, args.backend) or loaded.rollouts.backend
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})
-    task = {"code": (folder / "model.py").read_text()}
+    task = {"code": _text(folder / "model.py")}
     machine.check_device(judging.device, compiles=True)
-    if warning := machine.load_warning(judging.device):
+    warning = machine.load_warning(judging.device)
+    if warning:
         print(warning, file=sys.stderr)
     with Pool(judging.device, loaded.sandbox) as pool:
         pool.check_gpu()
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     found = None if row["status"] == "machine" else verdict(row, results)
     if args.json:
         parsed = {k: json.loads(row[k]) for k in ("checks", "launched", "times")}
-        print(records.dumps({"judgement": row | parsed, "verdict": found}))
+        print(records.dumps({"judgement": row | parsed, "verdict": found, "warning": warning}))
     elif found is None:
         print(f"the machine could not judge it: {row['error']}", file=sys.stderr)
     else:
@@ -68,12 +73,19 @@ def run(args: argparse.Namespace) -> int:
     return CORRECT if found["correct"] and found["compliant"] else NOT_CORRECT
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is no text in UTF-8: {error}") from None
+
+
 def _backend(folder: Path, asked: str | None) -> str | None:
     """The backend that the workspace was laid out for, which must be the one asked for; None where neither is known."""
     path = folder / "BACKEND"
     if not path.is_file():
         return asked
-    marked = path.read_text().strip()
+    marked = _text(path).strip()
     if marked not in typing.get_args(Backend):
         raise UserError(f"{path}: got {marked!r}; allowed: {' or '.join(typing.get_args(Backend))}")
     if asked not in (None, marked):
@@ -115,6 +127,10 @@ def in_words(row: dict[str, Any], found: dict[str, Any], confidence: float) -> s
         worst = max(float(c.get("rms_error", 0)) for c in checks)
         lines.append(f"{'precision':<10} {found['precision']} (largest error {worst:.2g}, root mean square)")
     seen = ", ".join(f"{n} x{k}" for n, k in launched.get("kernels", {}).items()) or "none"
-    lines += [f"{'kernels':<10} {seen}", f"{'checks':<10} {len(checks)}", f"{'reward':<10} {found['reward']}"]
+    lines += [
+        f"{'kernels':<10} {seen}",
+        f"{'checks':<10} {len(checks)} comparisons with the reference",
+        f"{'reward':<10} {found['reward']}",
+    ]
     lines.append(f"{'isolation':<10} {row['isolation']}")
     return "\n".join(lines)

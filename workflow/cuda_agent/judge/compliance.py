@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cuda_agent.sandbox import Limits, MachineError, run_command
+from cuda_agent.tasks import syntax
 from cuda_agent.workspace import TEMPLATE
 
 _IMPORTS = {
@@ -62,8 +63,8 @@ def source_findings(files: dict[str, str]) -> list[str]:
     """What the rules forbid in the text of a submission, by name; the syntax tree is looked at, not the spelling."""
     found = set()
     try:
-        tree = ast.parse(files.get("model_new.py", ""))
-    except (SyntaxError, ValueError, RecursionError):
+        tree = syntax.parse(files.get("model_new.py", ""))
+    except SyntaxError:
         return []  # loading it will say so
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -15,7 +15,7 @@ from cuda_agent.records import Row
 from cuda_agent.sandbox import Limits, Outcome, Pool, Session, device_lock
 
 _SEEN = {name: records.OBSERVATIONS.field(name).type for name in records.OBSERVATIONS.names}
-for _name in ("candidate_id", "status", "stage", "error", "wall_s", *records.HARDWARE):
+for _name in ("candidate_id", "candidate_hash", "status", "stage", "error", "wall_s", *records.HARDWARE):
     del _SEEN[_name]
 _UNSEEN = {pa.string(): "", pa.list_(pa.string()): [], pa.int64(): None, pa.float64(): None}
 _PYTHON = {pa.string(): str, pa.list_(pa.string()): list, pa.int64(): int, pa.float64(): float | int}
@@ -100,7 +100,11 @@ def observe(
             f"first {failed[0]}. Free what is short or lower execution.threads and sandbox.memory_mb, then run again: "
             "the others are kept"
         )
-    return [{"candidate_id": candidates[i]["candidate_id"], **rows[i]} for i in sorted(rows)]
+    return [_about(candidates[i]) | rows[i] for i in sorted(rows)]
+
+
+def _about(candidate: Row) -> Row:
+    return {"candidate_id": candidate["candidate_id"], "candidate_hash": records.code_hash(candidate["code"])}
 
 
 def _item_seed(seed: int, code: str) -> int:

@@ -120,7 +120,7 @@ def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:
         "tasks.missing_sources": _entry(
             [m["data_source"] for m in dataset.mix(rows) if not m["tasks"]], "", f"{home}/tasks.parquet", len(tasks)
         ),
-        "task_operators": _entry(len(dataset.operators(rows)), "operators", f"{home}/tasks.parquet", len(tasks)),
+        "task_operators": _entry(len(dataset.operators(rows)), "names", f"{home}/tasks.parquet", len(tasks)),
     }
     for column, unit in (("eager_ms", "ms"), ("compile_ms", "ms"), ("nearest_similarity", ""), ("bytes", "bytes")):
         values = [t[column] for t in tasks if t.get(column) is not None]
@@ -153,6 +153,12 @@ def _policies(rows: Rows, metrics: Mapping[str, Any], params: Params) -> dict[st
     out = {
         "policies": _entry(sorted(metrics), "", source),
         "judged": _entry(sum(m["n"] for m in metrics.values()), "kernels", source),
+        "submitted": _entry(
+            sum(j["status"] != "no_submission" for j in rows["judgements"]),
+            "kernels",
+            "judgements.parquet",
+            len(rows["judgements"]),
+        ),
         "passed": _entry(sum(m["passed"] for m in metrics.values()), "kernels", source),
     }
     for policy, m in metrics.items():
@@ -162,7 +168,12 @@ def _policies(rows: Rows, metrics: Mapping[str, Any], params: Params) -> dict[st
         out[f"{key}.passed"] = _entry(m["passed"], "tasks", source, m["n"])
         for precision, count in m["precision"].items():
             out[f"{key}.precision.{precision}"] = _entry(count, "kernels", source, m["passed"])
-        shares = ["compiled_rate", "correct_rate", "pass_rate", *(f"faster_{b}" for b in BASELINES)]
+        shares = [
+            "compiled_rate",
+            "correct_rate",
+            "pass_rate",
+            *(f"{word}_{b}" for word in ("faster", "clearly_faster") for b in BASELINES),
+        ]
         for name in [*shares, "mean_reward", *(f"speedup_{b}" for b in BASELINES)]:
             unit = "share" if name in shares else "x" if name.startswith("speedup") else "reward"
             measure = m[name]
@@ -170,6 +181,8 @@ def _policies(rows: Rows, metrics: Mapping[str, Any], params: Params) -> dict[st
             out[f"{key}.{name}"] = _entry(measure["value"], unit, source, measure["n"], **ends)
         mine: list[Row] = [s for s in rows["submissions"] if s["policy"] == policy]
         where = f"data/{params.run}/{policy}/submissions.parquet"
+        for status, count in sorted(Counter(s["status"] for s in mine).items()):
+            out[f"{key}.ended.{status}"] = _entry(count, "rollouts", where, len(mine))
         for column, unit in (
             ("turns", "turns"),
             ("tool_calls", "calls"),

@@ -247,7 +247,7 @@ def clean(code: str) -> ast.Module:
     Raises:
         SyntaxError: the text is not Python.
     """
-    tree = syntax.Resolve().visit(ast.parse(code))
+    tree = syntax.Resolve().visit(syntax.parse(code))
     tree = reachable(_inline_constants(_Strip().visit(tree)))
     while _drop_unread_locals(tree) | _drop_unread_attributes(tree):
         tree = reachable(tree)

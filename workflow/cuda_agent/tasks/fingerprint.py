@@ -83,8 +83,15 @@ def fingerprint(code: str, ops: Iterable[str] | None = None, permutations: int =
         The hash of an empty list of operators is the empty text.
 
     Raises:
-        SyntaxError: the text is not Python.
+        SyntaxError: the text is not Python, or nested too deeply.
     """
+    try:
+        return _fingerprint(code, ops, permutations)
+    except RecursionError:
+        raise SyntaxError("nested too deeply") from None
+
+
+def _fingerprint(code: str, ops: Iterable[str] | None, permutations: int) -> dict[str, Any]:
     tree = clean(code)
     normal = normal_form_of(copy.deepcopy(tree))
     called = called_operators(model_only(copy.deepcopy(tree)))

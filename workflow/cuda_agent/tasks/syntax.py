@@ -42,6 +42,18 @@ def _tokens(node: object) -> Iterator[str]:
         yield repr(node)
 
 
+def parse(code: str) -> ast.Module:
+    """The syntax tree of a text that somebody else wrote.
+
+    Raises:
+        SyntaxError: it is no Python, or Python's parser cannot hold it: nested too deeply, or with a NUL.
+    """
+    try:
+        return ast.parse(code)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or "nested too deeply") from None
+
+
 def dump(node: ast.AST) -> str:
     """The tree as text in one line; equal for equal trees, in every supported Python."""
     return " ".join(_tokens(node))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import ast
 from pathlib import Path
 
 from cuda_agent import records
 from cuda_agent.errors import UserError, existing
+from cuda_agent.tasks import syntax
 from cuda_agent.workspace.layout import create
+
+_SHOWN = 8  # ids that a message lists
 
 
 class WorkspaceError(UserError, ValueError):
@@ -19,8 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``cuda-agent workspace``."""
     parser.add_argument("task", help="a task_id, or the beginning of one; or a file with Model and get_inputs")
     parser.add_argument("folder", type=Path, help="where to; must not exist")
-    parser.add_argument("--run", default="laptop", help="the run whose data/RUN/tasks.parquet is read")
-    parser.add_argument("--backend", choices=["cpp", "cuda"], default="cpp", help="C++ or CUDA kernels")
+    parser.add_argument(
+        "--run", default="laptop", help="the run whose data/RUN/tasks.parquet is read (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--backend", choices=["cpp", "cuda"], default="cpp", help="C++ or CUDA kernels (default: %(default)s)"
+    )
 
 
 def _code(task: str, run: str) -> str:
@@ -29,16 +35,18 @@ def _code(task: str, run: str) -> str:
     path = existing(Path("data") / run / "tasks.parquet", run)
     found = [row for row in records.read(path, records.TASKS) if row["task_id"].startswith(task)]
     if len(found) != 1:
-        raise WorkspaceError(f"{path}: {len(found)} tasks have an id that begins with {task!r}")
+        ids = [row["task_id"] for row in found[:_SHOWN]] + ["..."] * (len(found) > _SHOWN)
+        listed = f": {', '.join(ids)}" if task and found else ""
+        raise WorkspaceError(f"{path}: {len(found)} tasks have an id that begins with {task!r}{listed}")
     return found[0]["code"]
 
 
 def _module(path: Path) -> str:
     """Text of a task's file, if it has the form of one."""
     try:
-        text = path.read_text()
-        names = {getattr(node, "name", "") for node in ast.parse(text).body}
-    except (SyntaxError, ValueError) as error:
+        text = path.read_text(encoding="utf-8")
+        names = {getattr(node, "name", "") for node in syntax.parse(text).body}
+    except (SyntaxError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{path}: is no Python: {error}") from None
     if lacking := [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in names]:
         raise WorkspaceError(f"{path}: is no task: it defines no {' and no '.join(lacking)}")

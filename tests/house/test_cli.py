@@ -66,6 +66,7 @@ def project(tmp_path, monkeypatch):
         ("export sft --run broken --policy p --out o", "verdicts.parquet: damaged"),
         ("fingerprint-kernelbench nosuch --revision v --out o", "is this a checkout of KernelBench?"),
         ("fingerprint-kernelbench kb --revision v --out o", "1.py: is no Python"),
+        ("fingerprint-kernelbench kb --revision v/1 --out o", "--revision: got 'v/1'; allowed: letters"),
         ("fingerprint-kernelbench deep --revision v --out o", "1.py: is no Python: nested too deeply"),
         ("dvc-yaml", "is not the repository"),
         ("readme", "README.md: has no line"),

@@ -94,6 +94,8 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
         ("policies.openai.temperature", 9, "policies.openai.temperature: got 9; allowed: at most 2"),
         ("observation.repeats", 0, "at least 1"),
         ("observation.repeats", 10**30, "allowed: at most 1099511627776"),
+        ("execution.shards", 100_000, "execution.shards: got 100000; allowed: at most 1024"),
+        ("decontamination.kernelbench", "params.yaml", "kernelbench: got 'params.yaml'; allowed: a .parquet file"),
         ("sandbox.memory_mb", 10**30, "allowed: at most 1099511627776"),
         ("judging.timeout_s", 1e30, "allowed: at most 1099511627776"),
         ("observation.repeats", True, "observation.repeats: got True; true and false are no numbers"),

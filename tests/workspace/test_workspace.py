@@ -1,5 +1,7 @@
 """Laying out, building and reading back workspaces."""
 
+import argparse
+import errno
 import os
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from cuda_agent import params, workspace
 from cuda_agent.sandbox import Limits
+from cuda_agent.workspace import command
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = (workspace.TEMPLATE / "model.py").read_text().replace("512, 4096", "32, 64").replace("[4096,", "[64,")
@@ -48,6 +51,19 @@ def test_a_workspace_needs_a_folder_of_its_own(tmp_path):
     (tmp_path / "something").write_text("")
     with pytest.raises(FileExistsError, match="not empty"):
         workspace.create(tmp_path, TASK, "cpp")
+
+
+def test_a_workspace_that_finds_no_room_is_named_and_not_left_half_made(tmp_path, monkeypatch):
+    def full(source, target, **_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "task.py").write_text(TASK)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    arguments = argparse.Namespace(task=str(tmp_path / "task.py"), folder=tmp_path / "w", run="laptop", backend="cpp")
+    with pytest.raises(OSError, match=r"cannot be laid out: .*No space left") as error:
+        command.run(arguments)
+    assert error.value.filename == str(tmp_path / "w")
+    assert not (tmp_path / "w").exists()
 
 
 def test_the_example_is_built_and_right(built):

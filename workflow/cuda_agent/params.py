@@ -99,7 +99,7 @@ def _each_once(key: str, names: list[str]) -> None:
 class Execution(Section):
     """How the work is spread. Nothing here changes a result, so no step depends on it."""
 
-    shards: PositiveInt
+    shards: Annotated[int, Field(ge=1, le=1024)]  # Snakemake plans each job of each: more take it minutes
     threads: PositiveInt | Literal["auto"]
 
 
@@ -206,6 +206,12 @@ class Decontamination(Section):
     kernelbench: Path
     minhash_permutations: Annotated[int, Field(ge=16, le=256)]
     test_share: Fraction
+
+    @model_validator(mode="after")
+    def _check(self) -> Decontamination:
+        if self.kernelbench.suffix != ".parquet":
+            raise ValueError(f"kernelbench: got '{self.kernelbench}'; allowed: a .parquet file of fingerprints")
+        return self
 
 
 class CodegenPolicy(Section):

@@ -6,10 +6,11 @@ https://github.com/ScalingIntelligence/KernelBench
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from cuda_agent import records
-from cuda_agent.errors import MissingError
+from cuda_agent.errors import MissingError, UserError
 from cuda_agent.records import Row
 from cuda_agent.tasks import fingerprint as prints
 
@@ -50,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fingerprint one revision into a file, keeping the rows of other revisions there."""
+    if not re.fullmatch(r"[\w.+-]+", args.revision):
+        raise UserError(f"--revision: got {args.revision!r}; allowed: letters, digits and . _ + -, as in v0.1")
     rows = fingerprint_kernelbench(args.checkout, args.revision)
     kept: list[Row] = []
     if args.out.exists():

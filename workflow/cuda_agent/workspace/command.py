@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 
 from cuda_agent import records
@@ -57,6 +58,11 @@ def run(args: argparse.Namespace) -> int:
     """Lay it out."""
     if args.folder.exists():
         raise WorkspaceError(f"{args.folder}: there already; name a new folder")
-    create(args.folder, _code(args.task, args.run), args.backend)
+    code = _code(args.task, args.run)
+    try:
+        create(args.folder, code, args.backend)
+    except OSError:
+        shutil.rmtree(args.folder, ignore_errors=True)
+        raise
     print(f"{args.folder}: read SKILL.md there; `cuda-agent judge {args.folder}` judges it")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -40,7 +41,10 @@ def create(folder: Path | str, code: str, backend: Backend) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty: a workspace needs a folder of its own")
     ignore = shutil.ignore_patterns("build", "__pycache__", ".*", _EXAMPLES[backend])
-    shutil.copytree(TEMPLATE, folder, ignore=ignore, dirs_exist_ok=True)
+    try:
+        shutil.copytree(TEMPLATE, folder, ignore=ignore, dirs_exist_ok=True)
+    except shutil.Error as error:  # of all files at once: the first says it
+        raise OSError(errno.EIO, f"cannot be laid out: {error.args[0][0][2]}", str(folder)) from None
     (folder / "model.py").write_text(code)
     (folder / "BACKEND").write_text(backend + "\n")
 

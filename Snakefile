@@ -29,7 +29,6 @@ include: "workflow/rules/filtering.smk"
 include: "workflow/rules/decontamination.smk"
 include: "workflow/rules/rollouts.smk"
 include: "workflow/rules/judging.smk"
-include: "workflow/rules/parameters.smk"
 include: "workflow/rules/results.smk"
 
 

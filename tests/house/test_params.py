@@ -79,6 +79,8 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
         ("filter", {}, "sections: decontamination, execution, filtering, judging"),
         ("typo", 1, "keys: measurements, run, seed"),
         ("filtering", None, "filtering: got nothing (null); allowed: a mapping"),
+        ("filtering", "{a: [", "filtering: got '{a: ['; allowed: a mapping"),
+        ("filtering", "*x", "filtering: got '*x'; allowed: a mapping"),
         ("filtering", "{typo: 1}", "filtering.typo: unknown key"),
         ("sandbox.allow_unisolated", "maybe", "allowed: true or false"),
         ("observation.torch_threads", "all", "allowed: a whole number or null"),

@@ -67,7 +67,10 @@ class Section(BaseModel):
     @classmethod
     def _read_text_as_yaml(cls, data: Any) -> Any:
         if isinstance(data, str):
-            data = yaml.safe_load(data)
+            try:
+                data = yaml.safe_load(data)
+            except (yaml.YAMLError, RecursionError):
+                return data  # left as text: pydantic then names the section and what it takes
         if not isinstance(data, Mapping):
             return data
         out = dict(data)
@@ -412,13 +415,6 @@ def load(root: Path, run: str | None = None, overrides: Mapping[str, Any] | None
     name = overrides.get("run", config.get("run")) if run is None else run
     config = merge(config, read_yaml(run_file(root, name)))
     return parse(merge(config, {**overrides, "run": name}))
-
-
-def as_yaml(checked: Params) -> str:
-    """The parameters of a run as YAML, but for how its work is spread and where its measurements come from."""
-    return yaml.safe_dump(
-        checked.model_dump(mode="json", exclude={"run", "execution", "measurements"}), sort_keys=False
-    )
 
 
 def read_policy(text: str) -> Policy:

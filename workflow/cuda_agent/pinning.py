@@ -30,8 +30,9 @@ def paths(policies: list[str]) -> list[str]:
     return [*MEASURED, *(f"{policy}/{name}" for policy in policies for name in MEASURED_OF_POLICY)]
 
 
-def _deciding(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of all parameters that the measurements of a run follow from."""
+def deciding(checked: params.Params) -> dict[str, Any]:
+    """The parameters that the measurements of a run follow from."""
+    value = checked.model_dump(mode="json")
     policies = {name: value["policies"][name] for name in value["rollouts"]["policies"]}
     return {**{name: value[name] for name in DECIDING}, "policies": policies}
 
@@ -62,7 +63,7 @@ def check(root: Path, checked: params.Params) -> None:
     pinned = params.read_yaml(folder / MADE_WITH)
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
-        for key, before, now in _differences(pinned, _deciding(checked.model_dump(mode="json")))
+        for key, before, now in _differences(pinned, deciding(checked))
     ]
     if lines:
         raise params.ParamsError(
@@ -82,16 +83,14 @@ def pin(root: Path, run: str) -> list[Path]:
     source, target = root / "data" / run, root / "data" / "pinned" / run
     params.run_file(root, run)
     made_with = params.read_yaml(source / MADE_WITH) if (source / MADE_WITH).exists() else {}
-    names = paths(made_with.get("rollouts", {}).get("policies", []))
+    names = paths((made_with.get("rollouts") or {}).get("policies") or [])
     if missing := [name for name in (MADE_WITH, *names) if not (source / name).exists()]:
         raise PinError(
             f"{source}: {', '.join(missing)} missing; make them with `snakemake --cores all --config run={run}`"
         )
     text = _describe(run, source, names)  # reads them all: a damaged one stops here, before anything is overwritten
-    try:
-        deciding = _deciding(made_with)
-    except KeyError as error:
-        raise PinError(f"{source / MADE_WITH}: has no {error}; delete it and finish the run") from None
+    if lacking := sorted({*DECIDING, "policies"} - made_with.keys()):
+        raise PinError(f"{source / MADE_WITH}: has no {', '.join(lacking)}; delete it and finish the run")
     written = (source / MADE_WITH).stat().st_mtime
     if newer := [name for name in names if (source / name).stat().st_mtime > written]:
         raise PinError(
@@ -103,7 +102,7 @@ def pin(root: Path, run: str) -> list[Path]:
         shutil.copyfile(source / name, target / name)
     (target / MADE_WITH).write_text(
         f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
-        + yaml.safe_dump(deciding, sort_keys=True)
+        + yaml.safe_dump(made_with, sort_keys=True)
     )
     (target / "README.md").write_text(text)
     return [target / name for name in names]

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from cuda_agent import params, provenance
+from cuda_agent import params, pinning, provenance
 
 HEADER = """\
 # Written by `make format` (cuda-agent dvc-yaml) from the rules, which are the source; a test compares the two.
@@ -114,6 +114,8 @@ def _keys(key: str) -> list[str]:
         return ["policies.${item.policy}"]
     if key == "parameters":
         return [name for name in params.Params.model_fields if name not in ("run", "measurements", "execution")]
+    if key == "deciding":
+        return [*pinning.DECIDING, "policies"]
     if key == "backend":
         return ["rollouts.backend"]
     if key == "rollouts":

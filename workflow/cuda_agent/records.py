@@ -316,7 +316,7 @@ def write(
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise RecordError(f"{path}: {error}") from None
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd", compression_level=9)
+    pq.write_table(table, buffer, compression="zstd", compression_level=9, write_page_checksum=True)
     write_bytes(path, buffer.getvalue())
 
 
@@ -327,8 +327,11 @@ def read(path: Path | str, schema: pa.Schema) -> list[Row]:
         RecordError: the file is damaged, or has other columns than the schema.
     """
     try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
+        table = pq.read_table(path, page_checksum_verification=True)
+        rows = table.to_pylist()
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # what pyarrow raises depends on where the damage is
         raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None
     if table.schema.names != schema.names:
         missing = sorted(set(schema.names) - set(table.schema.names))
@@ -336,7 +339,7 @@ def read(path: Path | str, schema: pa.Schema) -> list[Row]:
         raise RecordError(
             f"{path}: missing columns {missing}, unknown columns {unknown}; was it made by another version?"
         )
-    return table.to_pylist()
+    return rows
 
 
 def gather(paths: Iterable[Path | str], out: Path | str, schema: pa.Schema) -> None:
@@ -366,7 +369,7 @@ def read_jsonl(path: Path | str) -> Iterator[Row]:
         if not reader.eof:
             raise ValueError("it is cut short")
         rows = [json.loads(line) for line in text.split("\n") if line]
-    except (zstandard.ZstdError, ValueError) as error:
+    except (zstandard.ZstdError, ValueError, RecursionError) as error:
         raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None
     for i, row in enumerate(rows):
         missing = sorted(TRAJECTORY - row.keys()) if isinstance(row, dict) else sorted(TRAJECTORY)

@@ -24,6 +24,23 @@ FIGURES = [
 NOTEBOOKS = ["dataset", "rollouts", "results"]
 
 
+# Written after what was measured, so that one of an unfinished run is seen to be older.
+rule parameters:
+    input:
+        observations=ARTEFACTS["observations"],
+        trajectories=ARTEFACTS["trajectories"],
+        submissions=ARTEFACTS["submissions"],
+        judgements=ARTEFACTS["judgements"],
+    output:
+        "data/<run>/params.yaml",
+    log:
+        "work/<run>/logs/parameters.log",
+    params:
+        deciding=json.dumps(pinning.deciding(PARAMS), sort_keys=True),
+    script:
+        "../scripts/parameters.py"
+
+
 rule verdicts:
     input:
         tasks="data/<run>/tasks.parquet",

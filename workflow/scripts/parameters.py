@@ -1,9 +1,10 @@
-"""Write the parameters of a run, but for how its work is spread and where its measurements come from."""
+"""Write the parameters that the measurements of a run follow from."""
 
+import json
 from pathlib import Path
 
-from cuda_agent import job, params
+import yaml
+from cuda_agent import job
 
 with job.running(snakemake):
-    made_with = params.Params.model_validate_json(snakemake.params.parameters)
-    Path(snakemake.output[0]).write_text(params.as_yaml(made_with))
+    Path(snakemake.output[0]).write_text(yaml.safe_dump(json.loads(snakemake.params.deciding)))

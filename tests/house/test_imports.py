@@ -11,13 +11,13 @@ PACKAGE = Path(__file__).parents[2] / "workflow" / "cuda_agent"
 LAYERS = [
     {"errors", "lifeline", "plain"},
     {"params", "records", "provenance", "progress", "machine"},
-    {"journal"},
+    {"journal", "pinning"},
     {"tasks"},
     {"sandbox"},
     {"operators", "synthesis", "observation", "filtering", "decontamination", "workspace", "judge"},
     {"agent"},
     {"evaluation", "export", "figures", "paper"},
-    {"job", "pipeline", "pinning", "pulling", "readme", "sources"},
+    {"job", "pipeline", "pulling", "readme", "sources"},
     {"cli"},
 ]
 WITHIN = {

@@ -1,5 +1,6 @@
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,10 @@ def test_a_run_is_found_and_read_by_name(tmp_path, rows):
     records.write_jsonl(tmp_path / "data" / "r" / "codegen" / "trajectories.jsonl.zst", rows["trajectories"])
     loaded = evaluation.load_run(tmp_path, "r")
     assert {name: len(found) for name, found in loaded.items()} == {name: len(found) for name, found in rows.items()}
+    former = tmp_path / "data" / "r" / "former"  # a policy that the run had before
+    shutil.copytree(tmp_path / "data" / "r" / "codegen", former)
+    (tmp_path / "data" / "r" / "params.yaml").write_text("rollouts: {policies: [codegen]}")
+    assert evaluation.load_run(tmp_path, "r") == loaded
     with pytest.raises(FileNotFoundError, match="run=other"):
         evaluation.load_run(tmp_path, "other")
     with pytest.raises(ValueError, match="is no artefact"):

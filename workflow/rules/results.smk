@@ -97,6 +97,7 @@ rule notebook:
     input:
         **ARTEFACTS,
         verdicts="results/<run>/verdicts.parquet",
+        made_with="data/<run>/params.yaml",
         source="notebooks/{notebook}.ipynb",
     output:
         "results/<run>/notebooks/{notebook}.ipynb",

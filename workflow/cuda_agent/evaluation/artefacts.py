@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cuda_agent import records
 from cuda_agent.errors import existing
+from cuda_agent.params import read_yaml
 from cuda_agent.records import Row
 
 Rows = Mapping[str, list[Row]]
@@ -85,12 +86,21 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
         else:
             file = f"{name}.jsonl.zst" if name == "trajectories" else f"{name}.parquet"
             pattern = f"*/{file}" if name in OF_A_POLICY else file
-            paths = next((hits for home in homes if (hits := sorted(home.glob(pattern)))), [])
+            paths = next((hits for home in homes if (hits := _of_the_run(home, sorted(home.glob(pattern))))), [])
         if paths := [p for p in paths if p.exists()]:
             found[name] = paths
     if "tasks" not in found:
         existing(homes[0] / "tasks.parquet", run, root)
     return found
+
+
+def _of_the_run(home: Path, paths: list[Path]) -> list[Path]:
+    """Those that are of no policy, or of one that the run was made with: folders of others may be left from before."""
+    made_with = home / "params.yaml"
+    if not made_with.is_file():
+        return paths
+    policies = read_yaml(made_with)["rollouts"]["policies"]
+    return [path for path in paths if path.parent in (home, *(home / name for name in policies))]
 
 
 def load_run(root: Path | str, run: str) -> dict[str, list[Row]]:

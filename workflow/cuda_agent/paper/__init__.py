@@ -1,7 +1,7 @@
 """The paper of a run: every number in it with its origin, and the PDF.
 
 numbers(rows, metrics, params, published, facts)                                 -> {key: {value, unit, source, n}}
-check_current(rows, params, published, metrics, tables)                          -> PaperError where git changed one
+check_current(rows, params, published, *, metrics, tables, figures)              -> PaperError where git changed one
 compile_paper(source_dir, numbers_path, tables_dir, figures_dir, out_pdf)        -> writes the PDF
 """
 

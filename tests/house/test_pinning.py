@@ -63,6 +63,17 @@ def test_damaged_parameters_are_named(root):
         pinning.check(root, params.load(root, "laptop"))
 
 
+def test_measurements_of_two_runs_do_not_go_together(root):
+    other = REPOSITORY / "data" / "pinned" / "h200" / "codegen" / "judgements.parquet"
+    shutil.copy(other, root / "data" / "pinned" / "laptop" / "codegen")
+    with pytest.raises(params.ParamsError, match=r"pinned/laptop/codegen: submissions.parquet and judgements.parquet"):
+        pinning.check(root, params.load(root, "laptop"))
+    other = root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet"
+    other.write_bytes(other.read_bytes()[:100])
+    with pytest.raises(params.ParamsError, match=r"codegen/judgements\.parquet: damaged"):
+        pinning.check(root, params.load(root, "laptop"))
+
+
 def test_a_missing_artefact_is_named(root):
     (root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet").unlink()
     with pytest.raises(params.ParamsError, match=r"data/pinned/laptop has no codegen/judgements\.parquet.*fresh"):

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from cuda_agent import params, records
@@ -47,11 +49,19 @@ def _differences(pinned: Any, now: Any, key: str = "") -> Iterator[tuple[str, An
         yield key, pinned, now
 
 
+def _ids(path: Path) -> set[str]:
+    try:
+        return set(pq.read_table(path, columns=["task_id"])["task_id"].to_pylist())
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise params.ParamsError(f"{path}: damaged ({error}); bring it back, as with `git checkout`") from None
+
+
 def check(root: Path, checked: params.Params) -> None:
     """See that a run which takes pinned measurements asks for what was measured.
 
     Raises:
-        ParamsError: a measured artefact is missing, or was made with other parameters; naming both values.
+        ParamsError: a measured artefact is missing, is of other tasks than another, or was made with other parameters;
+            naming both values.
     """
     folder = root / "data" / "pinned" / checked.run
     needed = [*paths(checked.rollouts.policies), MADE_WITH]
@@ -60,6 +70,13 @@ def check(root: Path, checked: params.Params) -> None:
             f"measurements: got 'pinned'; data/pinned/{checked.run} has no {', '.join(missing)}: "
             "pass --config measurements=fresh to measure here"
         )
+    for policy in checked.rollouts.policies:
+        submitted, judged = (_ids(folder / policy / name) for name in ("submissions.parquet", "judgements.parquet"))
+        if submitted != judged:
+            raise params.ParamsError(
+                f"data/pinned/{checked.run}/{policy}: submissions.parquet and judgements.parquet are not of the same "
+                f"tasks ({len(submitted ^ judged)} are in one alone): take both from one run"
+            )
     pinned = params.read_yaml(folder / MADE_WITH)
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"

@@ -2,8 +2,10 @@
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+DRIP = b" " * 2**20  # sent byte by byte, with no end
 
 
 def answer(content="", calls=(), finish=None, tokens=(100, 10), **extra):
@@ -19,7 +21,7 @@ def answer(content="", calls=(), finish=None, tokens=(100, 10), **extra):
             for i, (name, a) in enumerate(calls)
         ]
     choice = {"index": 0, "message": message, "finish_reason": finish or ("tool_calls" if calls else "stop")}
-    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
+    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": 110}
     return 200, {
         "id": "x",
         "object": "chat.completion",
@@ -54,19 +56,22 @@ class Scripted:
 @contextmanager
 def serve(script):
     """Run the server while in the block."""
-    scripted = Scripted(script)
+    scripted, stopped = Scripted(script), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, value = scripted.reply(body, self.headers)
-            data = json.dumps(value).encode()
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Retry-After-Ms", "1")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with suppress(ConnectionError):
+                while data == DRIP and not stopped.wait(0.02):
+                    self.wfile.write(b" ")
+                self.wfile.write(data)
 
         def log_message(self, *_):
             pass
@@ -78,6 +83,7 @@ def serve(script):
     try:
         yield scripted
     finally:
+        stopped.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -5,7 +5,7 @@ from cuda_agent.agent.policies import ContextFull, PolicyError, make_policy
 from cuda_agent.agent.tools import schemas
 from cuda_agent.params import ParamsError
 from cuda_agent.sandbox import MachineError
-from scripted_server import answer, refusal, serve
+from scripted_server import DRIP, answer, refusal, serve
 
 MESSAGES = [{"role": "user", "content": "begin"}]
 
@@ -59,6 +59,16 @@ def test_passing_failures_are_tried_again(ask, status):
         (refusal(401, "bad key"), MachineError, 1),
         (refusal(404, "no such model"), MachineError, 1),
         ((200, {"object": "list"}), MachineError, 1),
+        ((200, b'{"choices": [{"mess'), MachineError, 1),
+        ((200, b""), MachineError, 1),
+        ((200, b"\xff\xfe{"), MachineError, 1),
+        ((200, b"[1, 2]"), MachineError, 1),
+        ((200, {"choices": "abc"}), MachineError, 1),
+        ((200, {"choices": [{}]}), MachineError, 1),
+        ((200, {"choices": [{"message": None}]}), MachineError, 1),
+        (answer(["not", "text"]), MachineError, 1),
+        (answer("mine", role="user"), MachineError, 1),
+        (answer("x", tokens=("many", 1)), MachineError, 1),
         (refusal(400, "messages: bad form"), PolicyError, 1),
         (refusal(400, "too long", "context_length_exceeded"), ContextFull, 1),
         (refusal(400, "This model's maximum context length is 10 tokens"), ContextFull, 1),
@@ -69,6 +79,13 @@ def test_whose_fault_a_failure_is(ask, entry, kind, requests):
         ask(entry)
     assert type(caught.value) is kind
     assert len(caught.value.server.requests) == requests
+
+
+def test_a_server_that_drips_without_end_is_given_up(runs):
+    with serve([(200, DRIP)]) as server:
+        policy = make_policy("p", runs.policy(base_url=server.url, timeout_s=0.3, retries=0))
+        with pytest.raises(MachineError, match=r"gave no whole answer in 0\.3 s"):
+            policy.step(MESSAGES, [])
 
 
 def test_nobody_there(runs):

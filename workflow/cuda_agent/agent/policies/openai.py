@@ -5,6 +5,7 @@ https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -36,9 +37,14 @@ class OpenAIPolicy:
             )
         self._params = params
         self._limit = "max_tokens"
-        self._client = openai.OpenAI(
-            base_url=params.base_url, api_key=key or "none", timeout=params.timeout_s, max_retries=params.retries
-        )
+        self._key = key or "none"
+        self._seconds = params.timeout_s * (params.retries + 1)
+
+    async def _answer(self, arguments: dict[str, Any]) -> Any:
+        """One answer in bounded time: the client's own limit is that between two bytes, and servers may drip."""
+        limits = {"timeout": self._params.timeout_s, "max_retries": self._params.retries}
+        async with openai.AsyncOpenAI(base_url=self._params.base_url, api_key=self._key, **limits) as client:
+            return await asyncio.wait_for(client.chat.completions.create(**arguments), self._seconds)
 
     def _ask(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Any:
         arguments: dict[str, Any] = {
@@ -48,11 +54,11 @@ class OpenAIPolicy:
             "temperature": self._params.temperature,
             self._limit: self._params.max_tokens,
         }
-        return self._client.chat.completions.create(**arguments)
+        return asyncio.run(self._answer(arguments))
 
     def step(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Completion:
         """See `Policy`."""
-        where = f"{self._client.base_url} ({self._params.model})"
+        where = f"{self._params.base_url or 'the default server'} ({self._params.model})"
         try:
             try:
                 response = self._ask(messages, tools)
@@ -69,17 +75,28 @@ class OpenAIPolicy:
             raise MachineError(f"{where} refused: {error}; check base_url, model and api_key_env") from None
         except openai.OpenAIError as error:
             raise MachineError(f"{where} gave no answer: {type(error).__name__}: {error}") from None
-        choices = getattr(response, "choices", None)
-        if not choices:
-            raise MachineError(f"{where} answered with something that is no completion")
-        message = choices[0].message.model_dump(mode="json", exclude_none=True)
+        except TimeoutError:
+            raise MachineError(f"{where} gave no whole answer in {self._seconds:g} s") from None
+        except ValueError as error:  # what is no JSON, or no text
+            raise MachineError(f"{where} answered with something that is no completion: {error}") from None
+        try:
+            return self._completion(response, len(messages))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise MachineError(f"{where} answered with something that is no completion: {error}") from None
+
+    @staticmethod
+    def _completion(response: Any, place: int) -> Completion:
+        choice = response.choices[0]
+        message = choice.message.model_dump(mode="json", exclude_none=True)
         message = {key: message[key] for key in _KEPT if key in message}
         message["content"] = message.get("content") or ""
+        if message.get("role") != "assistant" or not isinstance(message["content"], str):
+            raise ValueError(f"a message of role {message.get('role')!r}, content {type(message['content']).__name__}")
         for number, call in enumerate(message.get("tool_calls", [])):
-            call["id"] = call.get("id") or f"call_{len(messages)}_{number}"
+            call["id"] = call.get("id") or f"call_{place}_{number}"
         if not message.get("tool_calls"):
             message.pop("tool_calls", None)
         usage = response.usage
         counted = ("prompt_tokens", "completion_tokens")
         tokens = {key: int(getattr(usage, key, None) or 0) for key in counted} if usage else {}
-        return Completion(message, tokens, cut=choices[0].finish_reason == "length")
+        return Completion(message, tokens, cut=choice.finish_reason == "length")

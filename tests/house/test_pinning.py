@@ -56,6 +56,17 @@ def test_a_parameter_that_came_later_is_no_difference(root):
     pinning.check(root, params.load(root, "laptop", {"judging": {"timing_pairs": 99}}))
 
 
+@pytest.mark.parametrize("text", ["", "judging: {}", "rollouts: 5"])
+def test_parameters_that_say_too_little_are_refused(root, text):
+    for home in ("pinned/laptop", "laptop"):
+        made_with = root / "data" / home / "params.yaml"
+        made_with.write_text(text)
+    with pytest.raises(params.ParamsError, match=r"pinned/laptop/params\.yaml: has no .*observation"):
+        pinning.check(root, params.load(root, "laptop", {"judging": {"timing_pairs": 99}}))
+    with pytest.raises(pinning.PinError, match=r"data/laptop"):
+        pinning.pin(root, "laptop")
+
+
 def test_damaged_parameters_are_named(root):
     pinned = root / "data" / "pinned" / "laptop" / "params.yaml"
     pinned.write_text("judging: {timing_pairs")

@@ -2,6 +2,7 @@
 
 import pytest
 from cuda_agent import readme, records
+from cuda_agent.errors import UserError
 
 
 def publish(root, run, margin):
@@ -12,6 +13,14 @@ def publish(root, run, margin):
     numbers = {"judged.device_name": "Example", "judged.versions": {"torch": "9.9"}, "tasks": 9}
     numbers |= {"params.results.faster_margin": margin}
     records.write_json(root / "results" / run / "numbers.json", {k: {"value": v} for k, v in numbers.items()})
+
+
+@pytest.mark.parametrize("text", ["[]", "5", "{}"])
+def test_results_of_another_form_are_named(tmp_path, text):
+    publish(tmp_path, "a", 0.05)
+    (tmp_path / "results" / "a" / "numbers.json").write_text(text)
+    with pytest.raises(UserError, match="results: holds results of another form"):
+        readme.block(tmp_path)
 
 
 @pytest.mark.parametrize(

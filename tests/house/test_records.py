@@ -1,6 +1,7 @@
 """Artefacts: same rows, same bytes; wrong rows are refused; nothing half-written is left."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,21 @@ def test_json_lines_of_something_else_are_refused_by_line(tmp_path, foreign):
     path.write_bytes(zstandard.compress(text.encode()))
     with pytest.raises(records.RecordError, match=r"x\.jsonl\.zst: line 2 is no trajectory, as it has no .*messages"):
         list(records.read_jsonl(path))
+
+
+def test_a_link_is_followed_and_a_pipe_written_into(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    records.write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        records.write_bytes(tmp_path / "pipe", b"through")
+        assert os.read(reader, 99) == b"through"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path):

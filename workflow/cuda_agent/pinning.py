@@ -39,6 +39,15 @@ def deciding(checked: params.Params) -> dict[str, Any]:
     return {**{name: value[name] for name in DECIDING}, "policies": policies}
 
 
+def _lacking(made_with: Mapping[str, Any]) -> str:
+    """What parameters that were kept lack to be of use; empty if nothing."""
+    absent = sorted({*DECIDING, "policies"} - made_with.keys())
+    rollouts = made_with.get("rollouts")
+    if not absent and not (isinstance(rollouts, Mapping) and isinstance(rollouts.get("policies"), list)):
+        absent = ["list rollouts.policies"]
+    return ", ".join(absent)
+
+
 def _differences(pinned: Any, now: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Leaves that both have and that differ; a key that came later has no say in what was measured before."""
     if isinstance(pinned, Mapping) and isinstance(now, Mapping):
@@ -65,7 +74,7 @@ def check(root: Path, checked: params.Params) -> None:
     """
     folder = root / "data" / "pinned" / checked.run
     needed = [*paths(checked.rollouts.policies), MADE_WITH]
-    if missing := [name for name in needed if not (folder / name).exists()]:
+    if missing := [name for name in needed if not (folder / name).is_file()]:
         raise params.ParamsError(
             f"measurements: got 'pinned'; data/pinned/{checked.run} has no {', '.join(missing)}: "
             "pass --config measurements=fresh to measure here"
@@ -78,6 +87,8 @@ def check(root: Path, checked: params.Params) -> None:
                 f"tasks ({len(submitted ^ judged)} are in one alone): take both from one run"
             )
     pinned = params.read_yaml(folder / MADE_WITH)
+    if lacking := _lacking(pinned):
+        raise params.ParamsError(f"{folder / MADE_WITH}: has no {lacking}; bring it back, as with `git checkout`")
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
         for key, before, now in _differences(pinned, deciding(checked))
@@ -100,14 +111,15 @@ def pin(root: Path, run: str) -> list[Path]:
     source, target = root / "data" / run, root / "data" / "pinned" / run
     params.run_file(root, run)
     made_with = params.read_yaml(source / MADE_WITH) if (source / MADE_WITH).exists() else {}
-    names = paths((made_with.get("rollouts") or {}).get("policies") or [])
-    if missing := [name for name in (MADE_WITH, *names) if not (source / name).exists()]:
+    lacking = _lacking(made_with)
+    if (source / MADE_WITH).exists() and lacking:
+        raise PinError(f"{source / MADE_WITH}: has no {lacking}; delete it and finish the run")
+    names = list(MEASURED) if lacking else paths(made_with["rollouts"]["policies"])
+    if missing := [name for name in (MADE_WITH, *names) if not (source / name).is_file()]:
         raise PinError(
             f"{source}: {', '.join(missing)} missing; make them with `snakemake --cores all --config run={run}`"
         )
     text = _describe(run, source, names)  # reads them all: a damaged one stops here, before anything is overwritten
-    if lacking := sorted({*DECIDING, "policies"} - made_with.keys()):
-        raise PinError(f"{source / MADE_WITH}: has no {', '.join(lacking)}; delete it and finish the run")
     written = (source / MADE_WITH).stat().st_mtime
     if newer := [name for name in names if (source / name).stat().st_mtime > written]:
         raise PinError(

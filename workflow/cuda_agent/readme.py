@@ -40,6 +40,13 @@ def _json(path: Path) -> dict[str, Any]:
 
 def block(root: Path) -> str:
     """The table between the two markers, markers included; computed from ``results/*/`` alone."""
+    try:
+        return _block(root)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UserError(f"{root / 'results'}: holds results of another form ({error!r}): make the run again") from None
+
+
+def _block(root: Path) -> str:
     lines, margins = [], {}
     for path in sorted((root / "results").glob("*/metrics.json")):
         run = path.parent.name

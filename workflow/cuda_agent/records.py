@@ -273,7 +273,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:
-    """Write a file as a whole or not at all; its folder is made.
+    """Write a file as a whole or not at all; its folder is made. A device or a pipe is written into, a link followed.
 
     Raises:
         OSError: it cannot be written; names the file.
@@ -281,6 +281,10 @@ def write_bytes(path: Path | str, data: bytes) -> None:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(path))
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path = path.resolve() if path.is_symlink() else path
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,8 @@ include: "workflow/rules/judging.smk"
 include: "workflow/rules/results.smk"
 
 
-check_sources()
+if workflow.is_main_process:
+    check_sources()
 
 
 onstart:

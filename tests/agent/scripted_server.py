@@ -21,7 +21,8 @@ def answer(content="", calls=(), finish=None, tokens=(100, 10), **extra):
             for i, (name, a) in enumerate(calls)
         ]
     choice = {"index": 0, "message": message, "finish_reason": finish or ("tool_calls" if calls else "stop")}
-    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": 110}
+    total = sum(count for count in tokens if isinstance(count, int))
+    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": total}
     return 200, {
         "id": "x",
         "object": "chat.completion",
@@ -69,7 +70,7 @@ def serve(script):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             with suppress(ConnectionError):
-                while data == DRIP and not stopped.wait(0.02):
+                while value is DRIP and not stopped.wait(0.02):
                     self.wfile.write(b" ")
                 self.wfile.write(data)
 

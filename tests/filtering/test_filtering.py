@@ -6,6 +6,7 @@ import random
 import pytest
 from cuda_agent import filtering, records
 from cuda_agent.params import Filtering
+from cuda_agent.tasks.hashes import text_hash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,7 +88,7 @@ def rows(changes):
                 "spdx": ["BSD-3-Clause"],
             }
         )
-        about = {"candidate_id": name, "candidate_hash": records.code_hash(f"# {i}")}
+        about = {"candidate_id": name, "candidate_hash": text_hash(f"# {i}")}
         observations.append({**about, **copy.deepcopy(GOOD), **change})
     return candidates, observations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import io
 import json
 import math
@@ -250,11 +249,6 @@ VERDICTS = schema(
         "reward": (INT, "-1, 1, 2 or 3"),
     }
 )
-
-
-def code_hash(code: str) -> str:
-    """Hash of a module's text, 16 hexadecimal digits."""
-    return hashlib.blake2b(code.encode(), digest_size=8).hexdigest()
 
 
 def dumps(value: Any) -> str:

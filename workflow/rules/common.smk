@@ -17,26 +17,30 @@ from cuda_agent import (
     provenance,
     sources,
 )
+from cuda_agent.errors import UserError
 
 provenance.hand_on_to_jobs()
 if workflow.is_main_process:
     lifeline.announce()
 
-try:
-    RUN_FILE = parameters.run_file(Path(), config.get("run"))
-except parameters.ParamsError as error:
-    raise WorkflowError(str(error)) from None
+
+def told(check, *args, **kwargs):
+    """What a call returns; what a user can mend stops Snakemake with its message alone."""
+    try:
+        return check(*args, **kwargs)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
+RUN_FILE = told(parameters.run_file, Path(), config.get("run"))
 
 
 configfile: RUN_FILE
 
 
-try:
-    PARAMS = parameters.parse(config)
-    if PARAMS.measurements == "pinned":
-        pinning.check(Path(), PARAMS)
-except parameters.ParamsError as error:
-    raise WorkflowError(str(error)) from None
+PARAMS = told(parameters.parse, config)
+if PARAMS.measurements == "pinned" and workflow.is_main_process:
+    told(pinning.check, Path(), PARAMS)
 
 POLICIES = PARAMS.rollouts.policies
 PINNED = PARAMS.measurements == "pinned"
@@ -121,10 +125,7 @@ def gpus(device):
 def check_sources():
     """Stop where a file that no job makes is missing."""
     made = ("data/pinned/", f"data/{PARAMS.run}/", f"results/{PARAMS.run}/", "work/")
-    try:
-        sources.check({r.name: r.input for r in workflow.rules}, made)
-    except sources.SourceError as error:
-        raise WorkflowError(str(error)) from None
+    told(sources.check, {r.name: r.input for r in workflow.rules}, made)
 
 
 def hold_folder():
@@ -153,10 +154,7 @@ def check_devices():
     if workflow.non_local_exec:
         return
     todo = {job.rule.name for job in workflow.dag.needrun_jobs()}
-    try:
-        if "observe" in todo:
-            machine.check_device(PARAMS.observation.device, compiles=False)
-        if todo & {"rollout", "judge"}:
-            machine.check_device(PARAMS.judging.device, compiles=True)
-    except machine.DeviceError as error:
-        raise WorkflowError(str(error)) from None
+    if "observe" in todo:
+        told(machine.check_device, PARAMS.observation.device, compiles=False)
+    if todo & {"rollout", "judge"}:
+        told(machine.check_device, PARAMS.judging.device, compiles=True)

@@ -63,8 +63,7 @@ def decontaminate(
 
     Returns:
         Rows of ``records.TASKS`` and of ``records.REJECTIONS`` (rules ``unreadable``, ``duplicate`` and
-        ``kernelbench``), in the order
-        of candidate ids.
+        ``kernelbench``), in the order of candidate ids.
 
     Raises:
         DecontaminationError: there are no fingerprints, or they were made by another version.

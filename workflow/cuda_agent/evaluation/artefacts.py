@@ -8,6 +8,7 @@ from pathlib import Path
 from cuda_agent import records
 from cuda_agent.errors import existing
 from cuda_agent.params import read_yaml
+from cuda_agent.pinning import MADE_WITH
 from cuda_agent.records import Row
 
 Rows = Mapping[str, list[Row]]
@@ -79,14 +80,15 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
     """
     root = Path(root)
     homes = [root / "data" / run, root / "data" / "pinned" / run]
+    folders = {home: _policy_folders(home) for home in homes}
     found: dict[str, list[Path]] = {}
     for name in (*SCHEMAS, "trajectories"):
         if name == "verdicts":
             paths = [root / "results" / run / "verdicts.parquet"]
         else:
             file = f"{name}.jsonl.zst" if name == "trajectories" else f"{name}.parquet"
-            pattern = f"*/{file}" if name in OF_A_POLICY else file
-            paths = next((hits for home in homes if (hits := _of_the_run(home, sorted(home.glob(pattern))))), [])
+            of_home = [[f / file for f in (folders[home] if name in OF_A_POLICY else [home])] for home in homes]
+            paths = next((p for p in of_home if any(map(Path.exists, p))), [])
         if paths := [p for p in paths if p.exists()]:
             found[name] = paths
     if "tasks" not in found:
@@ -94,13 +96,12 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
     return found
 
 
-def _of_the_run(home: Path, paths: list[Path]) -> list[Path]:
-    """Those that are of no policy, or of one that the run was made with: folders of others may be left from before."""
-    made_with = home / "params.yaml"
+def _policy_folders(home: Path) -> list[Path]:
+    """Folders of the policies that a run was made with, where it says so: those of others may be left from before."""
+    made_with = home / MADE_WITH
     if not made_with.is_file():
-        return paths
-    policies = read_yaml(made_with)["rollouts"]["policies"]
-    return [path for path in paths if path.parent in (home, *(home / name for name in policies))]
+        return sorted(home.glob("*/"))
+    return [home / name for name in sorted(read_yaml(made_with)["rollouts"]["policies"])]
 
 
 def load_run(root: Path | str, run: str) -> dict[str, list[Row]]:

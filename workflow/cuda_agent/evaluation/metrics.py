@@ -136,8 +136,10 @@ def summary(verdicts: Sequence[Row], results: Results, seed: int, *names: str) -
     for b in BASELINES:
         timed = [r for r in ratios[b] if r is not None]
         out[f"faster_{b}"] = share(faster(r, results.faster_margin) for r in ratios[b])
-        lower = [v.get(f"speedup_{b}_low") if r is not None else None for v, r in zip(verdicts, ratios[b], strict=True)]
-        out[f"clearly_faster_{b}"] = share(faster(r, results.faster_margin) for r in lower)
+        out[f"clearly_faster_{b}"] = share(
+            r is not None and faster(v.get(f"speedup_{b}_low"), results.faster_margin)
+            for v, r in zip(verdicts, ratios[b], strict=True)
+        )
         out[f"speedup_{b}"] = average(timed, intervals.geometric_mean, f"speedup_{b}")
         out[f"fast_p_{b}"] = {
             f"{p:g}": share(r is not None and r > p for r in ratios[b]) for p in sorted(set(results.fast_p))

@@ -9,6 +9,7 @@ from cuda_agent.errors import UserError
 from cuda_agent.filtering.rules import RULES
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
+from cuda_agent.tasks.hashes import text_hash
 
 _FROM_CANDIDATE = ("candidate_id", "data_source", "code", "composer", "spdx")
 _FROM_OBSERVATION = tuple(n for n in records.FILTERED.names if n not in _FROM_CANDIDATE)
@@ -35,7 +36,7 @@ def _matched(candidates: Iterable[Row], observations: Iterable[Row]) -> list[tup
             f"{len(missing)} candidates without an observation {missing[:5]}, "
             f"{len(foreign)} observations of unknown candidates {foreign[:5]}: observe these candidates again"
         )
-    other = sorted(i for i in asked if records.code_hash(asked[i]["code"]) != seen[i]["candidate_hash"])
+    other = sorted(i for i in asked if text_hash(asked[i]["code"]) != seen[i]["candidate_hash"])
     if other:
         raise FilteringError(
             f"{len(other)} observations are of other code than the candidates of the same number, first {other[0]}: "

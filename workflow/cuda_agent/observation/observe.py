@@ -13,6 +13,7 @@ from cuda_agent.errors import UserError
 from cuda_agent.journal import Journal
 from cuda_agent.records import Row
 from cuda_agent.sandbox import Limits, Outcome, Pool, Session, device_lock
+from cuda_agent.tasks.hashes import text_hash
 
 _SEEN = {name: records.OBSERVATIONS.field(name).type for name in records.OBSERVATIONS.names}
 for _name in ("candidate_id", "candidate_hash", "status", "stage", "error", "wall_s", *records.HARDWARE):
@@ -104,7 +105,7 @@ def observe(
 
 
 def _about(candidate: Row) -> Row:
-    return {"candidate_id": candidate["candidate_id"], "candidate_hash": records.code_hash(candidate["code"])}
+    return {"candidate_id": candidate["candidate_id"], "candidate_hash": text_hash(candidate["code"])}
 
 
 def _item_seed(seed: int, code: str) -> int:

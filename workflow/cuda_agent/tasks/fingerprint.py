@@ -16,6 +16,7 @@ import numpy as np
 
 from cuda_agent.tasks.calls import called_operators, canonical_sequence
 from cuda_agent.tasks.clean import clean
+from cuda_agent.tasks.hashes import text_hash
 from cuda_agent.tasks.normal import normal_form_of
 from cuda_agent.tasks.structure import model_only, structure, subtrees, tokens
 
@@ -25,11 +26,6 @@ PERMUTATIONS = 256  # what a shipped fingerprint holds; comparing may use fewer
 
 def _hash(text: str, size: int = 8) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=size).digest(), "big")
-
-
-def text_hash(text: str) -> str:
-    """16 hexadecimal digits."""
-    return f"{_hash(text):016x}"
 
 
 @functools.cache

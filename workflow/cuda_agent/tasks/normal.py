@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 
 from cuda_agent.tasks import syntax
 from cuda_agent.tasks.clean import CONTRACT, clean
+from cuda_agent.tasks.hashes import text_hash
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NAMED = (ast.ExceptHandler, *_FUNCTIONS)
@@ -150,4 +150,4 @@ def normal_form_of(tree: ast.Module) -> str:
 
 def task_id(code: str) -> str:
     """Identifier of a task: a hash of its normal form, 16 hexadecimal digits."""
-    return hashlib.blake2b(normal_form(code).encode(), digest_size=8).hexdigest()
+    return text_hash(normal_form(code))

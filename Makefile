@@ -31,7 +31,7 @@ reproduce: setup ## everything: dataset, rollouts, verdicts, figures, notebooks,
 	@echo "Done: results/$(RUN)/paper.pdf, results/$(RUN)/figures, results/$(RUN)/notebooks, data/$(RUN)/tasks.parquet"
 
 record: setup ## tell DVC of a run that Snakemake made, so that `dvc repro` and `dvc exp run` go on from it
-	dvc commit --quiet --force $$(dvc stage list --name-only | grep -E '@$(RUN)(-|$$)')
+	cuda-agent record $(RUN)
 
 # One test at a time: those of the sandbox plant fork bombs, which others would feel.
 test: setup ## lint and all tests, with the real Snakemake and DVC on copies of the repository (ARGS=... goes to pytest)

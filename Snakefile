@@ -32,6 +32,7 @@ include: "workflow/rules/judging.smk"
 include: "workflow/rules/results.smk"
 
 
+watch_outputs()
 if workflow.is_main_process:
     check_sources()
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 from cuda_agent import evaluation, filtering, judge, params, records
-from helpers import ROOT, set_params
+from helpers import ROOT, jobs, set_params
 
 pytestmark = pytest.mark.end_to_end
 
@@ -106,6 +106,36 @@ def test_an_experiment_on_a_filter_observes_nothing_again(published):
     records.write(published.root.parent / "expected.parquet", kept, records.FILTERED)
     expected = hashlib.md5((published.root.parent / "expected.parquet").read_bytes()).hexdigest()
     assert after["data/laptop/filtered.parquet"] == expected
+
+
+def test_files_that_dvc_put_back_are_not_taken_for_others(published):
+    """Two margins by DVC, the first one's files put back by it: Snakemake makes the second one's again, if asked to."""
+    numbers = published.root / "results/laptop/numbers.json"
+    parameters = (published.root / "params.yaml").read_text()
+
+    def margin():
+        return json.loads(numbers.read_text())["params.results.faster_margin"]["value"]
+
+    for value in (0.3, 0.6):
+        set_params(published.root, {"results": {"faster_margin": value}})
+        published.run("dvc", "repro", "results@laptop")
+        assert margin() == value
+    set_params(published.root, {"results": {"faster_margin": 0.3}})
+    _, text = published.run("dvc", "repro", "results@laptop")
+    assert margin() == 0.3
+    other = ("--config", "results={faster_margin: 0.6}")
+    _, text = published.snakemake(*other)
+    assert margin() == 0.6
+    assert not {"observe", "rollout", "judge", "filter"} & set(jobs(text))
+    _, text = published.snakemake(*other)
+    assert "Nothing to be done" in text
+    code, text = published.run("cuda-agent", "record", "laptop", ok=False)  # 0.6 is not what params.yaml says
+    assert (code, "not what params.yaml" in text) == (2, True)
+    (published.root / "params.yaml").write_text(parameters)
+    published.snakemake()
+    published.run("cuda-agent", "record", "laptop")
+    _, text = published.run("dvc", "status", "results@laptop", "--with-deps")
+    assert "up to date" in text
 
 
 def test_a_change_of_library_code_is_seen_by_both_tools(published):

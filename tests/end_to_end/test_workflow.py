@@ -10,7 +10,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from cuda_agent import records
+from cuda_agent import evaluation, records
 from helpers import jobs, set_params
 
 pytestmark = pytest.mark.end_to_end
@@ -100,6 +100,42 @@ def test_pinned_measurements_give_every_other_artefact_byte_for_byte(finished, o
     first, second = finished.bytes_of("data/laptop", "results/laptop"), other.bytes_of("data/laptop", "results/laptop")
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_a_filter_leaves_out_the_same_of_everything_that_was_pinned(other):
+    """One task less: its rollout, its judgement and its verdict are left out, and all counts say so."""
+    submitted = records.read(other.root / "data/laptop/codegen/submissions.parquet", records.SUBMISSIONS)
+    tasks = {row["task_id"]: row for row in records.read(other.root / "data/laptop/tasks.parquet", records.TASKS)}
+    left_out = max((tasks[row["task_id"]] for row in submitted), key=lambda task: task["eager_ms"])
+    window = f"filtering={{time_window_ms: [0.001, {0.999 * left_out['eager_ms']}]}}"
+    _, text = other.snakemake("--config", window)
+    remaining = {row["task_id"] for row in records.read(other.root / "data/laptop/tasks.parquet", records.TASKS)}
+    expected = {row["task_id"] for row in submitted} & remaining
+    assert left_out["task_id"] not in remaining
+    assert "rows left out" in text
+    rows = evaluation.load_run(other.root, "laptop")
+    for name in ("submissions", "trajectories", "judgements", "verdicts"):
+        assert {row["task_id"] for row in rows[name]} == expected, name
+    numbers = json.loads((other.root / "results/laptop/numbers.json").read_text())
+    assert numbers["policy.codegen.n"]["value"] == len(expected)
+    other.snakemake()
+    assert len(records.read_artefact(other.root / "data/laptop/codegen/submissions.parquet")) == len(submitted)
+
+
+def test_an_output_that_another_put_in_its_place_is_made_again(finished):
+    """And nothing else is; a folder that was made is as it was after that."""
+    before = finished.bytes_of("data/laptop", "results/laptop")
+    other = {name: finished.root / f"results/laptop/{name}" for name in ("tables/results.csv", "numbers.json")}
+    for path in other.values():
+        path.write_bytes(path.read_bytes().replace(b"1", b"2"))
+    _, text = finished.snakemake("--dry-run")
+    for path in other.values():
+        assert f"{path.relative_to(finished.root)}: is not what its job wrote" in text
+    _, text = finished.snakemake()
+    assert jobs(text) == {"metrics": 1, "paper": 1, "all": 1}
+    assert finished.bytes_of("data/laptop", "results/laptop") == before
+    _, text = finished.snakemake()
+    assert "Nothing to be done" in text
 
 
 @pytest.mark.parametrize(

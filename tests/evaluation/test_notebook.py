@@ -22,7 +22,7 @@ def notebook(path, *sources):
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory, rows):
     root = tmp_path_factory.mktemp("repository")
-    for name, schema in artefacts.SCHEMAS.items():
+    for name, schema in records.ARTEFACTS.items():
         folder = root / "data" / "laptop" / ("codegen" if name in artefacts.OF_A_POLICY else "")
         if name == "verdicts":
             folder = root / "results" / "laptop"

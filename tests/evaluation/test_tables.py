@@ -51,7 +51,7 @@ def test_what_is_not_known_is_an_empty_cell(parameters, published):
 
 
 def test_a_run_is_found_and_read_by_name(tmp_path, rows):
-    for name, schema in artefacts.SCHEMAS.items():
+    for name, schema in records.ARTEFACTS.items():
         folder = tmp_path / "data" / "r" / ("codegen" if name in artefacts.OF_A_POLICY else "")
         if name == "observations":  # measured elsewhere and pinned
             folder = tmp_path / "data" / "pinned" / "r"

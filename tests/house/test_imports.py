@@ -11,13 +11,13 @@ PACKAGE = Path(__file__).parents[2] / "workflow" / "cuda_agent"
 LAYERS = [
     {"errors", "lifeline", "plain"},
     {"params", "records", "provenance", "progress", "machine"},
-    {"journal", "pinning"},
+    {"journal", "made", "pinning"},
     {"tasks"},
     {"sandbox"},
     {"operators", "synthesis", "observation", "filtering", "decontamination", "workspace", "judge"},
     {"agent"},
     {"evaluation", "export", "figures", "paper"},
-    {"job", "pipeline", "pulling", "readme", "sources"},
+    {"job", "pipeline", "pulling", "readme", "recording", "sources"},
     {"cli"},
 ]
 WITHIN = {
@@ -26,6 +26,7 @@ WITHIN = {
     ("paper", "evaluation"),
     ("paper", "figures"),
     ("figures", "evaluation"),
+    ("recording", "pulling"),
 }
 LEVEL = {part: i for i, parts in enumerate(LAYERS) for part in parts}
 

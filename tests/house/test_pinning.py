@@ -77,7 +77,9 @@ def test_damaged_parameters_are_named(root):
 def test_measurements_of_two_runs_do_not_go_together(root):
     other = REPOSITORY / "data" / "pinned" / "h200" / "codegen" / "judgements.parquet"
     shutil.copy(other, root / "data" / "pinned" / "laptop" / "codegen")
-    with pytest.raises(params.ParamsError, match=r"pinned/laptop/codegen: submissions.parquet and judgements.parquet"):
+    with pytest.raises(
+        params.ParamsError, match=r"pinned/laptop/codegen: trajectories.jsonl.zst and judgements.parquet"
+    ):
         pinning.check(root, params.load(root, "laptop"))
     other = root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet"
     other.write_bytes(other.read_bytes()[:100])
@@ -122,3 +124,16 @@ def test_an_unfinished_run_is_not_pinned(root):
     os.utime(made / "codegen" / "judgements.parquet", (later, later))
     with pytest.raises(pinning.PinError, match=r"codegen/judgements\.parquet newer .* finish the run"):
         pinning.pin(root, "laptop")
+
+
+def test_a_part_of_what_is_pinned_does_not_take_its_place(root):
+    """A run that takes pinned measurements leaves out those of tasks that its filters left out."""
+    home, pinned = root / "data" / "laptop", root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet"
+    before = pinned.read_bytes()
+    kept = {row["task_id"] for row in records.read_artefact(pinned)[1:]}
+    for path in sorted((home / "codegen").iterdir()):
+        records.cut(path, path, kept)
+    (home / "params.yaml").touch()
+    with pytest.raises(pinning.PinError, match=r"codegen/trajectories.*holds 23 of the 24 rows"):
+        pinning.pin(root, "laptop")
+    assert pinned.read_bytes() == before

@@ -150,3 +150,24 @@ def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path):
             records.write_bytes(target, b"")
         assert error.value.filename == str(target)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("name", ["submissions.parquet", "trajectories.jsonl.zst"])
+def test_an_artefact_is_cut_to_the_tasks_that_are_left(tmp_path, name):
+    def row(task):
+        if name.startswith("trajectories"):
+            return {"task_id": task, "policy": "p", "messages": [], "tools": []}
+        return {f.name: None for f in records.SUBMISSIONS} | {"task_id": task}
+
+    source, target = tmp_path / name, tmp_path / "cut" / name
+    rows = [row(task) for task in ("a", "b", "c")]
+    if name.startswith("trajectories"):
+        records.write_jsonl(source, rows)
+    else:
+        records.write(source, rows, records.SUBMISSIONS)
+    assert records.cut(source, target, {"a", "b", "c", "d"}) == 0
+    assert target.read_bytes() == source.read_bytes()
+    assert records.cut(source, target, {"a", "c", "d"}) == 1
+    assert [r["task_id"] for r in records.read_artefact(target)] == ["a", "c"]
+    assert records.cut(source, target, set()) == 3
+    assert records.read_artefact(target) == []

@@ -62,27 +62,6 @@ def test_a_number_that_is_not_there_stops_the_paper_and_is_named(tmp_path, rows,
     assert not (tmp_path / "paper.pdf").exists()
 
 
-def test_results_that_git_brought_back_stop_the_paper(tmp_path, rows, parameters):
-    lay_out(tmp_path, rows, parameters)
-    metrics = tmp_path / "metrics.json"
-    made = evaluation.metrics(rows["verdicts"], rows["tasks"], parameters.results, parameters.seed)
-    records.write_json(metrics, made)
-    tables, figures = (sorted((tmp_path / name).iterdir()) for name in ("tables", "figures"))
-
-    def check():
-        shown = {"metrics": metrics, "tables": tables, "figures": figures}
-        paper.check_current(rows, parameters, table("published_table1.csv"), **shown)
-
-    check()
-    for path in (metrics, *tables, *figures[:2]):
-        before = path.read_bytes()
-        path.write_bytes(before.replace(b"1", b"2"))
-        assert path.read_bytes() != before
-        with pytest.raises(paper.PaperError, match=rf"{path}: does not follow from .* Delete {tmp_path} and run"):
-            check()
-        path.write_bytes(before)
-
-
 def test_numbers_say_where_they_come_from(rows, parameters):
     numbers = numbers_of(rows, parameters)
     for key, entry in numbers.items():

@@ -19,6 +19,7 @@ COMMANDS = {
     "fingerprint-kernelbench": ("cuda_agent.decontamination.kernelbench", "fingerprint a checkout of KernelBench"),
     "pin": ("cuda_agent.pinning", "keep a run's measured artefacts in git"),
     "pull": ("cuda_agent.pulling", "fetch published runs, so that Snakemake and DVC have nothing left to do"),
+    "record": ("cuda_agent.recording", "tell DVC of a run that Snakemake made"),
     "dvc-yaml": ("cuda_agent.pipeline", "write dvc.yaml from the rules"),
     "readme": ("cuda_agent.readme", "write the README's table of results from the artefacts"),
 }

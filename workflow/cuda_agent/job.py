@@ -1,4 +1,4 @@
-"""What every workflow script does around its one library call: log, progress, journal, short errors."""
+"""What every workflow script does around its one library call: log, progress, journal, short errors, a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cuda_agent import journal as journals
-from cuda_agent import lifeline
+from cuda_agent import lifeline, made
 from cuda_agent.errors import UserError
 from cuda_agent.progress import Progress
 
@@ -69,7 +69,7 @@ class Job:
 def running(snakemake: Any) -> Iterator[Job]:
     """Run the body of a script: warnings and errors go to the rule's log; an error ends the job.
 
-    So does the end of the Snakemake that started it.
+    So does the end of the Snakemake that started it. What the script wrote, but for shards, is put on record.
     """
     path = Path(str(snakemake.log[0]))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +80,7 @@ def running(snakemake: Any) -> Iterator[Job]:
         warnings.simplefilter("default")
         try:
             yield Job(snakemake, log)
+            made.record(path for path in map(str, snakemake.output) if not path.startswith("work/"))
         except KeyboardInterrupt:
             sys.stderr.write(f"{snakemake.rule}: interrupted\n")
             raise SystemExit(130) from None

@@ -60,9 +60,11 @@ def _differences(pinned: Any, now: Any, key: str = "") -> Iterator[tuple[str, An
 
 def _ids(path: Path) -> set[str]:
     try:
-        return set(pq.read_table(path, columns=["task_id"])["task_id"].to_pylist())
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise params.ParamsError(f"{path}: damaged ({error}); bring it back, as with `git checkout`") from None
+        if path.suffix == ".parquet":
+            return set(pq.read_table(path, columns=["task_id"])["task_id"].to_pylist())
+        return {row["task_id"] for row in records.read_jsonl(path)}
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        raise params.ParamsError(f"{path}: damaged; bring it back, as with `git checkout`") from None
 
 
 def check(root: Path, checked: params.Params) -> None:
@@ -80,12 +82,14 @@ def check(root: Path, checked: params.Params) -> None:
             "pass --config measurements=fresh to measure here"
         )
     for policy in checked.rollouts.policies:
-        submitted, judged = (_ids(folder / policy / name) for name in ("submissions.parquet", "judgements.parquet"))
-        if submitted != judged:
-            raise params.ParamsError(
-                f"data/pinned/{checked.run}/{policy}: submissions.parquet and judgements.parquet are not of the same "
-                f"tasks ({len(submitted ^ judged)} are in one alone): take both from one run"
-            )
+        first, *others = MEASURED_OF_POLICY
+        tasks = _ids(folder / policy / first)
+        for name in others:
+            if differing := len(tasks ^ _ids(folder / policy / name)):
+                raise params.ParamsError(
+                    f"data/pinned/{checked.run}/{policy}: {first} and {name} are not of the same tasks "
+                    f"({differing} are in one alone): take all from one run"
+                )
     pinned = params.read_yaml(folder / MADE_WITH)
     if lacking := _lacking(pinned):
         raise params.ParamsError(f"{folder / MADE_WITH}: has no {lacking}; bring it back, as with `git checkout`")
@@ -105,7 +109,8 @@ def pin(root: Path, run: str) -> list[Path]:
     """Copy a run's measured artefacts to ``data/pinned/{run}/`` and say there what hardware they came from.
 
     Raises:
-        PinError: an artefact is missing, or the run is unfinished; nothing has been copied then.
+        PinError: an artefact is missing, the run is unfinished, or holds but a part of what is pinned already; nothing
+            has been copied then.
         RecordError: one is damaged; likewise.
     """
     source, target = root / "data" / run, root / "data" / "pinned" / run
@@ -126,6 +131,7 @@ def pin(root: Path, run: str) -> list[Path]:
             f"{source}: {', '.join(newer)} newer than {MADE_WITH}, which says what they were made with: "
             f"finish the run with `snakemake --cores all --config run={run}`"
         )
+    _see_that_nothing_is_lost(source, target, names)
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
@@ -137,6 +143,20 @@ def pin(root: Path, run: str) -> list[Path]:
     return [target / name for name in names]
 
 
+def _see_that_nothing_is_lost(source: Path, target: Path, names: list[str]) -> None:
+    for name in names:
+        if (target / name).is_file():
+            there, coming = (
+                [records.dumps(row) for row in records.read_artefact(folder / name)] for folder in (target, source)
+            )
+            if len(coming) < len(there) and set(coming) <= set(there):
+                raise PinError(
+                    f"{source / name}: holds {len(coming)} of the {len(there)} rows that are pinned already and no "
+                    "other, as in a run that takes pinned measurements and leaves out what a filter left out. "
+                    f"Delete {target} first to keep these alone"
+                )
+
+
 def _describe(run: str, folder: Path, names: list[str]) -> str:
     lines = [
         f"# Measured artefacts of the run `{run}`",
@@ -146,14 +166,7 @@ def _describe(run: str, folder: Path, names: list[str]) -> str:
     ]
     lines += ["| file | rows | device | versions | isolation | code |", "|---|---|---|---|---|---|"]
     for name in names:
-        if name.endswith("observations.parquet"):
-            rows = records.read(folder / name, records.OBSERVATIONS)
-        elif name.endswith("judgements.parquet"):
-            rows = records.read(folder / name, records.JUDGEMENTS)
-        elif name.endswith("submissions.parquet"):
-            rows = records.read(folder / name, records.SUBMISSIONS)
-        else:
-            rows = list(records.read_jsonl(folder / name))
+        rows = records.read_artefact(folder / name)
         cells = [f"`{name}`", str(len(rows))]
         for column in ("device_name", "versions", "isolation", "code_hash"):
             values = sorted({row[column] for row in rows if row.get(column)})

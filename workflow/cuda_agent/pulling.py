@@ -6,14 +6,27 @@ import argparse
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from cuda_agent import made
 from cuda_agent.errors import UserError
 
 
 class PullError(UserError, RuntimeError):
     """The artefacts cannot be fetched, or the workspace is not what was published. Says what to do."""
+
+
+def on_path(*tools: str) -> None:
+    """See that commands are there.
+
+    Raises:
+        PullError: one is not; says how to get it.
+    """
+    for tool in tools:
+        if shutil.which(tool) is None:
+            raise PullError(f"{tool} is not on PATH: `make setup` installs it; `. .venv/bin/activate` finds it")
 
 
 def pull(root: Path, runs: list[str]) -> None:
@@ -27,9 +40,7 @@ def pull(root: Path, runs: list[str]) -> None:
         PullError: the remote lacks files, or the workspace differs from what is published: Snakemake is told nothing,
             since that would hide stale files.
     """
-    for tool in ("dvc", "snakemake"):
-        if shutil.which(tool) is None:
-            raise PullError(f"{tool} is not on PATH: `make setup` installs it; `. .venv/bin/activate` finds it")
+    on_path("dvc", "snakemake")
     targets = [f"results@{run}" for run in runs]
     if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
         raise PullError("dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote")
@@ -43,13 +54,27 @@ def pull(root: Path, runs: list[str]) -> None:
         command = ["snakemake", "--cores", "1", "--touch", "--config", f"run={run}"]
         if subprocess.run(command, cwd=root, check=False).returncode:
             raise PullError(f"{' '.join(command)} failed: see above")
+        made.record(_outs(root, run), root)
+
+
+def _stages(root: Path) -> dict[str, Any]:
+    path = root / "dvc.lock"
+    return (yaml.safe_load(path.read_text()) or {}).get("stages", {}) if path.exists() else {}
+
+
+def _outs(root: Path, run: str) -> list[str]:
+    """What the stages of a run made."""
+    return [
+        out["path"]
+        for stage in _stages(root).values()
+        for out in stage.get("outs", [])
+        if out["path"].startswith((f"data/{run}/", f"results/{run}/"))
+    ]
 
 
 def locked_runs(root: Path) -> list[str]:
     """Runs whose results ``dvc.lock`` has."""
-    path = root / "dvc.lock"
-    stages = (yaml.safe_load(path.read_text()) or {}).get("stages", {}) if path.exists() else {}
-    return sorted(name.partition("@")[2] for name in stages if name.startswith("results@"))
+    return sorted(name.partition("@")[2] for name in _stages(root) if name.startswith("results@"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

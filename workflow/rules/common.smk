@@ -1,10 +1,13 @@
 # What all rules share: the checked parameters of this run, and how a rule names what its result depends on.
 import fcntl
 import json
+import os
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import is_flagged
+from snakemake.logging import logger
 
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
@@ -12,6 +15,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow"))
 from cuda_agent import (
     lifeline,
     machine,
+    made,
     params as parameters,
     pinning,
     provenance,
@@ -128,22 +132,54 @@ def check_sources():
     told(sources.check, {r.name: r.input for r in workflow.rules}, made)
 
 
-def hold_folder():
-    """Keep a second Snakemake out of this folder while this one lives.
+def watch_outputs():
+    """Have a job run again where its output is not what it wrote: DVC, git or a hand put another there.
+
+    Of what no job of this folder wrote, Snakemake cannot know which parameters it follows from; that is said.
+    """
+    for made_by in workflow.rules:
+        if not any(is_flagged(path, "temp") for path in made_by.output):
+            made_by.set_params(
+                replaced=lambda wildcards, patterns=made_by.output: sum(
+                    made.replaced(path.apply_wildcards(wildcards)) for path in patterns
+                )
+            )
+    lock = lock_folder() if workflow.is_main_process else None
+    if lock is None:
+        return  # jobs of another Snakemake may be writing
+    with lock:
+        for path in made.notice([f"data/{PARAMS.run}", f"results/{PARAMS.run}"]):
+            logger.warning(f"{path}: is not what its job wrote; it is to be made again")
+    if "DVC_STAGE" not in os.environ:  # DVC knows what its stages build on
+        if text := made.unknown(PARAMS.run, ARTEFACTS.values()):
+            logger.warning(text)
+
+
+def lock_folder():
+    """This folder's lock, as an open file; None where another Snakemake has it.
 
     Snakemake's own lock stays behind when it is killed, and then refuses the same command; the profiles switch it off.
     This one is the kernel's and ends with the process.
     """
-    global _held
     path = Path(".snakemake/held")
     path.parent.mkdir(exist_ok=True)
-    _held = path.open("w")
+    lock = path.open("w")
     try:
-        fcntl.flock(_held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        lock.close()
+        return None
+    return lock
+
+
+def hold_folder():
+    """Keep a second Snakemake out of this folder while this one lives."""
+    global _held
+    _held = lock_folder()
+    if _held is None:
         raise WorkflowError(
             f"another snakemake works in {Path.cwd()}: wait for it, or stop it"
-        ) from None
+        )
 
 
 def check_devices():

@@ -3,13 +3,16 @@ if PINNED:
 
     rule judgements:
         input:
-            "data/pinned/<run>/{policy}/judgements.parquet",
+            pinned=["data/pinned/<run>/{policy}/judgements.parquet"],
+            tasks="data/<run>/tasks.parquet",
         output:
             "data/<run>/{policy}/judgements.parquet",
         log:
             "work/<run>/logs/judgements-{policy}.log",
-        shell:
-            "cp {input} {output} 2> {log}"
+        params:
+            code=code("cuda_agent.records"),
+        script:
+            "../scripts/pinned.py"
 
 else:
 

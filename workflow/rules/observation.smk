@@ -3,13 +3,15 @@ if PINNED:
 
     rule observations:
         input:
-            "data/pinned/<run>/observations.parquet",
+            pinned=["data/pinned/<run>/observations.parquet"],
         output:
             "data/<run>/observations.parquet",
         log:
             "work/<run>/logs/observations.log",
-        shell:
-            "cp {input} {output} 2> {log}"
+        params:
+            code=code("cuda_agent.records"),
+        script:
+            "../scripts/pinned.py"
 
 else:
 

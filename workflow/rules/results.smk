@@ -43,7 +43,6 @@ rule parameters:
 
 rule verdicts:
     input:
-        tasks="data/<run>/tasks.parquet",
         judgements=ARTEFACTS["judgements"],
     output:
         "results/<run>/verdicts.parquet",

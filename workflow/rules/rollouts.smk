@@ -3,15 +3,20 @@ if PINNED:
 
     rule trajectories:
         input:
-            trajectories="data/pinned/<run>/{policy}/trajectories.jsonl.zst",
-            submissions="data/pinned/<run>/{policy}/submissions.parquet",
+            pinned=[
+                "data/pinned/<run>/{policy}/trajectories.jsonl.zst",
+                "data/pinned/<run>/{policy}/submissions.parquet",
+            ],
+            tasks="data/<run>/tasks.parquet",
         output:
             trajectories="data/<run>/{policy}/trajectories.jsonl.zst",
             submissions="data/<run>/{policy}/submissions.parquet",
         log:
             "work/<run>/logs/trajectories-{policy}.log",
-        shell:
-            "cp {input.trajectories} {output.trajectories} 2> {log} && cp {input.submissions} {output.submissions} 2>> {log}"
+        params:
+            code=code("cuda_agent.records"),
+        script:
+            "../scripts/pinned.py"
 
 else:
 

@@ -13,17 +13,6 @@ from cuda_agent.records import Row
 
 Rows = Mapping[str, list[Row]]
 
-SCHEMAS = {
-    "operators": records.OPERATORS,
-    "candidates": records.CANDIDATES,
-    "observations": records.OBSERVATIONS,
-    "rejections": records.REJECTIONS,
-    "contaminated": records.REJECTIONS,
-    "tasks": records.TASKS,
-    "submissions": records.SUBMISSIONS,
-    "judgements": records.JUDGEMENTS,
-    "verdicts": records.VERDICTS,
-}
 OF_A_POLICY = ("submissions", "judgements", "trajectories")
 
 
@@ -41,7 +30,7 @@ def read(paths: Mapping[str, Path | str | Iterable[Path | str]]) -> dict[str, li
         ValueError: a name is none of an artefact.
         RecordError: a file has other columns than its schema.
     """
-    known = {*SCHEMAS, "trajectories"}
+    known = {*records.ARTEFACTS, "trajectories"}
     if unknown := sorted(set(paths) - known):
         raise ValueError(f"paths: {unknown[0]!r} is no artefact; known: {sorted(known)}")
     out: dict[str, list[Row]] = {name: [] for name in sorted(known)}
@@ -50,7 +39,7 @@ def read(paths: Mapping[str, Path | str | Iterable[Path | str]]) -> dict[str, li
             if name == "trajectories":
                 out[name].extend(records.read_jsonl(path))
             else:
-                out[name].extend(records.read(path, SCHEMAS[name]))
+                out[name].extend(records.read(path, records.ARTEFACTS[name]))
     return out
 
 
@@ -82,7 +71,7 @@ def find(root: Path | str, run: str) -> dict[str, list[Path]]:
     homes = [root / "data" / run, root / "data" / "pinned" / run]
     folders = {home: _policy_folders(home) for home in homes}
     found: dict[str, list[Path]] = {}
-    for name in (*SCHEMAS, "trajectories"):
+    for name in (*records.ARTEFACTS, "trajectories"):
         if name == "verdicts":
             paths = [root / "results" / run / "verdicts.parquet"]
         else:

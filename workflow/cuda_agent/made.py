@@ -1,0 +1,92 @@
+"""What the jobs of this folder wrote: a record of each output's content, so that one put in its place is noticed.
+
+Snakemake keeps which parameters an output was made with, not what it held: where DVC, git or a hand brings another
+file, it shows the one's numbers as the other's. The records lie beside Snakemake's own and live as long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cuda_agent import records
+
+FOLDER = Path(".snakemake/made")
+
+
+def _record(path: Path, root: Path) -> Path:
+    return root / FOLDER / f"{path}.json"
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _put(path: Path, root: Path, times: int) -> None:
+    place = _record(path, root)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    records.write_json(place, {"sha256": _hash(root / path), "replaced": times})
+
+
+def record(paths: Iterable[Path | str], root: Path = Path()) -> None:
+    """Note what outputs hold; called by the job that wrote them, at its end.
+
+    Args:
+        paths: outputs, relative to ``root``.
+        root: the repository.
+    """
+    for path in map(Path, paths):
+        _put(path, root, replaced(path, root))
+
+
+def replaced(path: Path | str, root: Path = Path()) -> int:
+    """How often another file was found in an output's place; 0 where no job here has written it."""
+    try:
+        return json.loads(_record(Path(path), root).read_text(encoding="utf-8"))["replaced"]
+    except FileNotFoundError:
+        return 0
+
+
+def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
+    """Outputs that do not hold what their job wrote; each is counted once (:func:`replaced`), until another is found.
+
+    Args:
+        folders: where the outputs lie, relative to ``root``. One that is absent is no concern: its job makes it.
+        root: the repository.
+
+    Returns:
+        Their paths, relative to ``root``, sorted.
+    """
+    found = []
+    for path, seen in _recorded(folders, root):
+        if (root / path).is_file() and _hash(root / path) != seen["sha256"]:
+            _put(path, root, seen["replaced"] + 1)
+            found.append(path)
+    return sorted(found)
+
+
+def _recorded(folders: Iterable[Path | str], root: Path) -> Iterator[tuple[Path, dict[str, int | str]]]:
+    for folder in folders:
+        for place in sorted((root / FOLDER / folder).rglob("*.json")):
+            relative = place.relative_to(root / FOLDER)
+            yield relative.with_name(relative.name.removesuffix(".json")), json.loads(place.read_text(encoding="utf-8"))
+
+
+def unknown(run: str, artefacts: Iterable[str | Iterable[str]], root: Path = Path()) -> str:
+    """A warning that names a run's artefacts that are there though no job of this folder wrote them; else empty.
+
+    Args:
+        run: the run's name.
+        artefacts: their paths, relative to ``root``; several where an artefact was cut.
+    """
+    paths = [p for given in artefacts for p in ([given] if isinstance(given, str) else given)]
+    found = [p for p in paths if (root / p).is_file() and not _record(Path(p), root).is_file()]
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found)}: not made in this folder, so Snakemake cannot tell which parameters they "
+        f"follow from. `make pull` fetches a run and checks it against dvc.lock; without data/{run} it is made here"
+    )

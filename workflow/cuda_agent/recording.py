@@ -1,0 +1,59 @@
+"""Tell DVC of a run that Snakemake made, if it is what the parameters of the repository ask for."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from pathlib import Path
+
+from cuda_agent import params
+from cuda_agent.errors import UserError
+from cuda_agent.pulling import on_path
+
+
+class RecordingError(UserError, RuntimeError):
+    """The run cannot be recorded. Says why."""
+
+
+def commit(root: Path, run: str) -> None:
+    """``dvc commit`` of a run's stages, so that ``dvc repro`` and ``dvc exp run`` go on from it.
+
+    Args:
+        root: the repository.
+        run: which run.
+
+    Raises:
+        RecordingError: Snakemake would still make something, as the run is unfinished or was made with parameters from
+            the command line: DVC would keep one's results as those of the other. DVC is told nothing then.
+    """
+    on_path("dvc", "snakemake")
+    params.run_file(root, run)
+    done = _run(root, "snakemake", "--cores", "1", "--dry-run", "--config", f"run={run}")
+    if "Nothing to be done" not in done.stdout + done.stderr:
+        raise RecordingError(
+            f"DVC is not told of the run {run}: it is not what params.yaml and workflow/runs/{run}.yaml ask for now. "
+            f"`snakemake --dry-run --config run={run}` says what differs; what was changed by --config or --configfile "
+            "belongs into one of the two files"
+        )
+    stages = _run(root, "dvc", "stage", "list", "--name-only").stdout.split()
+    mine = [name for name in stages if re.search(rf"@{re.escape(run)}(-|$)", name)]
+    done = _run(root, "dvc", "commit", "--quiet", "--force", *mine)
+    if done.returncode:
+        raise RecordingError(f"dvc commit failed:\n{done.stdout}{done.stderr}")
+
+
+def _run(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, cwd=root, check=False, capture_output=True, text=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``cuda-agent record``."""
+    parser.add_argument("run", help="which run: a file in workflow/runs/")
+    parser.add_argument("--root", type=Path, default=Path(), help="the repository (default: the current folder)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record."""
+    commit(args.root, args.run)
+    return 0

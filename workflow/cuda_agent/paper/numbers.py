@@ -103,7 +103,9 @@ def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:
     home = f"data/{params.run}"
     tasks, observations = rows["tasks"], rows["observations"]
     verified = Counter(o["status"] for o in rows["operators"])
+    libraries = sorted({f"{o['source']} {o['version']}" for o in rows["operators"]})
     out = {
+        "operators.libraries": _entry(libraries, "", f"{home}/operators.parquet"),
         "operators.verified": _entry(verified["verified"], "operators", f"{home}/operators.parquet"),
         "operators.excluded": _entry(verified["excluded"], "operators", f"{home}/operators.parquet"),
         "candidates": _entry(len(rows["candidates"]), "candidates", f"{home}/candidates.parquet"),

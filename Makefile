@@ -20,6 +20,7 @@ setup: $(VENV)/.ready ## check the machine and make the environment in .venv
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@sh workflow/check_machine.sh "$(PYTHON)"
+	@echo "Installing requirements.lock into $(VENV): takes minutes, most of them for torch"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .

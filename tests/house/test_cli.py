@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cuda_agent import cli, machine, workspace
+from cuda_agent import cli, machine, records, workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,6 +14,8 @@ def project(tmp_path, monkeypatch):
     """A folder with parameters and a workspace, and no artefact."""
     shutil.copyfile(ROOT / "params.yaml", tmp_path / "params.yaml")
     shutil.copytree(ROOT / "workflow" / "runs", tmp_path / "workflow" / "runs")
+    shutil.copyfile(ROOT / "workflow" / "runs" / "laptop.yaml", tmp_path / "workflow" / "runs" / "broken.yaml")
+    records.write(tmp_path / "data" / "h200" / "tasks.parquet", [], records.TASKS)
     (tmp_path / "data" / "broken" / "p").mkdir(parents=True)
     (tmp_path / "results" / "broken").mkdir(parents=True)
     for name in ("data/{}/tasks.parquet", "results/{}/verdicts.parquet", "data/{}/p/trajectories.jsonl.zst"):
@@ -42,7 +44,7 @@ def project(tmp_path, monkeypatch):
     ("command", "said"),
     [
         ("judge nosuch", "nosuch: no workspace"),
-        ("judge w --run nosuch", "there is no workflow/runs/nosuch.yaml; known runs: ['h200', 'laptop']"),
+        ("judge w --run nosuch", "there is no workflow/runs/nosuch.yaml; known runs: ['broken', 'h200', 'laptop']"),
         ("judge w --backend cuda", "laid out for the backend cpp"),
         ("judge odd", "odd/BACKEND: got 'rust'; allowed: cpp or cuda"),
         ("judge latin-BACKEND", "latin-BACKEND/BACKEND: is no text in UTF-8"),
@@ -54,16 +56,15 @@ def project(tmp_path, monkeypatch):
             "workspace abc new",
             "data/laptop/tasks.parquet: not there; make it with `snakemake --cores all",
         ),
-        ("workspace abc new --run nosuch", "'nosuch' is none of the runs in workflow/runs/: h200, laptop"),
+        ("workspace abc new --run nosuch", "'nosuch' is none of the runs in workflow/runs/: broken, h200, laptop"),
         ("workspace task.py new", "task.py: is no task: it defines no Model"),
         ("workspace deep.py new", "deep.py: is no Python: nested too deeply"),
         ("workspace latin.py new", "latin.py: is no Python"),
         ("workspace task.py w", "w: there already"),
-        ("export sft --run laptop --out o", "--policy is missing"),
-        ("export sft --run laptop --policy codegen --out o", "data/laptop/codegen/trajectories.jsonl.zst: not there"),
-        ("export verl --run laptop --out o", "data/laptop/tasks.parquet: not there; make it with"),
+        ("export verl --out o", "data/laptop/tasks.parquet: not there; make it with"),
         ("export verl --run broken --out o", "data/broken/tasks.parquet: damaged"),
-        ("export sft --run broken --policy p --out o", "verdicts.parquet: damaged"),
+        ("export sft --run h200 --out o", "--policy is missing: whose trajectories? data/h200 has those of nobody yet"),
+        ("export sft --run h200 --policy codegen --out o", "data/h200/codegen/trajectories.jsonl.zst: not there"),
         ("fingerprint-kernelbench nosuch --revision v --out o", "is this a checkout of KernelBench?"),
         ("fingerprint-kernelbench kb --revision v --out o", "1.py: is no Python"),
         ("fingerprint-kernelbench kb --revision v/1 --out o", "--revision: got 'v/1'; allowed: letters"),

@@ -17,6 +17,11 @@ PACKAGE = Path(__file__).resolve().parent
 TEMPLATE = PACKAGE.parent / "agent_workdir"
 
 
+def repository() -> Path:
+    """The repository's folder: the current one if it holds ``params.yaml``, else that of this package's checkout."""
+    return Path() if Path("params.yaml").exists() else PACKAGE.parents[1]
+
+
 def _module_path(name: str) -> Path | None:
     relative = name.split(".")[1:]
     base = PACKAGE.joinpath(*relative)

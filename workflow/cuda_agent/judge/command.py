@@ -44,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.workspace
     if not (folder / "model.py").is_file():
         raise UserError(f"{folder}: no workspace, as there is no model.py; `cuda-agent workspace` lays one out")
-    root = Path.cwd() if Path("params.yaml").exists() else provenance.PACKAGE.parents[1]
-    loaded = params.load(root, args.run)
+    loaded = params.load(provenance.repository(), args.run)
     backend = _backend(folder, args.backend) or loaded.rollouts.backend
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})

@@ -242,5 +242,5 @@ def test_sft_round_trip(tmp_path):
 def test_sft_refuses_arguments_that_are_not_text():
     broken = trajectory("a")
     broken["messages"][2]["tool_calls"] = [{"id": "9", "function": {"name": "Bash", "arguments": {"command": "ls"}}}]
-    with pytest.raises(ValueError, match="tool call 9"):
+    with pytest.raises(records.RecordError, match="tool call 9"):
         export.to_sft([broken], [verdict("a", 1)], SPLITS)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cuda_agent.records import Row
+from cuda_agent.records import RecordError, Row
 
 OPENAI = ("messages", "tools")  # what OpenAI's fine-tuning knows of an example
 _MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id", "name")
@@ -22,7 +22,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     kept.setdefault("content", "")
     for call in kept.get("tool_calls", []):
         if not isinstance(call["function"]["arguments"], str):
-            raise ValueError(f"tool call {call.get('id')}: arguments must be JSON text, as the API gives them")
+            raise RecordError(f"tool call {call.get('id')}: arguments must be JSON text, as the API gives them")
     return kept
 
 
@@ -44,6 +44,9 @@ def to_sft(
 
     Returns:
         ``messages``, ``tools``, ``task_id``, ``policy``, ``reward`` and ``split``, in the order of the tasks' ids.
+
+    Raises:
+        RecordError: the arguments of a tool call are no text.
     """
     rewards = {(v["task_id"], v["policy"]): v["reward"] for v in verdicts}
     rows = []

@@ -76,7 +76,9 @@ def test_sft_trains_on_train_unless_told_otherwise(call):
 
 def test_openai_gets_the_keys_that_it_knows(call):
     assert call("sft --policy codegen --for openai --out out") == (0, "")
-    assert [sorted(json.loads(line)) for line in Path("out").read_text().splitlines()] == [["messages", "tools"]]
+    assert [sorted(json.loads(line)) for line in Path("out").read_text(encoding="utf-8").splitlines()] == [
+        ["messages", "tools"]
+    ]
 
 
 @pytest.mark.parametrize(

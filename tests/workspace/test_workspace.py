@@ -193,7 +193,7 @@ def test_a_snapshot_leaves_out_names_that_are_no_text_and_folders_that_are_too_d
     folder = tmp_path / "w"
     workspace.create(folder, TASK, "cpp")
     before = workspace.snapshot(folder)
-    Path(os.fsdecode(bytes(folder / "kernels") + b"/\xff.cpp")).write_text("int x;")
+    Path(os.fsdecode(bytes(folder / "kernels") + b"/\xff.cpp")).write_text("int x;", encoding="utf-8")
     deep = folder / "kernels" / "/".join("d" * 40)
     deep.mkdir(parents=True)
     (deep / "far.cpp").write_text("int y;")

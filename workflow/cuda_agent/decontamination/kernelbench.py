@@ -34,7 +34,7 @@ def fingerprint_kernelbench(checkout: Path | str, revision: str) -> list[Row]:
     rows = []
     for path in paths:
         try:
-            made = prints.fingerprint(path.read_text())
+            made = prints.fingerprint(path.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError) as error:
             raise records.RecordError(f"{path}: is no Python: {error}") from None
         name = f"{revision}/{path.parent.name}/{path.stem}"

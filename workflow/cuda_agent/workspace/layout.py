@@ -47,8 +47,8 @@ def create(folder: Path | str, code: str, backend: Backend) -> None:
         shutil.copytree(TEMPLATE, folder, ignore=ignore, dirs_exist_ok=True)
     except shutil.Error as error:  # of all files at once: the first says it
         raise OSError(errno.EIO, f"cannot be laid out: {error.args[0][0][2]}", str(folder)) from None
-    (folder / "model.py").write_text(code)
-    (folder / "BACKEND").write_text(backend + "\n")
+    (folder / "model.py").write_text(code, encoding="utf-8")
+    (folder / "BACKEND").write_text(backend + "\n", encoding="utf-8")
 
 
 def restore(folder: Path | str, code: str, backend: Backend, files: Mapping[str, str]) -> None:

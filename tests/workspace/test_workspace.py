@@ -117,6 +117,15 @@ def test_the_example_is_built_and_right(built):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("tool", ["verification", "profiling"])
+def test_what_is_not_built_yet_is_said_in_one_line(tmp_path, tool):
+    workspace.create(tmp_path / "w", TASK, "cpp")
+    done = run(tmp_path / "w", sys.executable, "-m", f"utils.{tool}")
+    assert done.returncode == 1
+    assert done.stdout == "build/libcuda_extension.so is not built: run `bash utils/compile.sh` first\n"
+    assert "Traceback" not in done.stderr
+
+
 def test_verification_refuses_wrong_outputs_and_torch_operators(built, tmp_path):
     folder = tmp_path / "w"
     workspace.create(folder, TASK, "cpp")

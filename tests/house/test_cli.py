@@ -1,6 +1,9 @@
 """The command line: whatever a user can mend is told in words, with exit status 2 and no traceback."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,35 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_built(project, capsy
     assert cli.main(["judge", "gpu"]) == 2
     assert "there is no NVIDIA GPU here" in capsys.readouterr().err
     assert not (project / "gpu" / "build").exists()
+
+
+def test_names_that_are_no_text_are_shown_whatever_the_locale(project):
+    odd = os.fsdecode(b"KernelBench/level1/\xff.py")
+    (project / "odd-kb" / odd).parent.mkdir(parents=True)
+    (project / "odd-kb" / odd).write_text("class Model: pass\n", encoding="utf-8")
+    told = {
+        ("odd-kb", "o"): (2, "\\udcff.py: the name is no text, and rows are named by it"),
+        ("good-kb", os.fsdecode(b"\xff.parquet")): (0, "\\udcff.parquet: 1 problems"),
+    }
+    (project / "good-kb" / "KernelBench" / "level1").mkdir(parents=True)
+    (project / "good-kb" / "KernelBench" / "level1" / "1.py").write_text("class Model: pass\n", encoding="utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
+    path = {"PYTHONPATH": str(ROOT / "workflow")}
+    for (folder, out), (status, said) in told.items():
+        argv = [
+            sys.executable,
+            "-m",
+            "cuda_agent.cli",
+            "fingerprint-kernelbench",
+            folder,
+            "--revision",
+            "v",
+            "--out",
+            out,
+        ]
+        done = subprocess.run(argv, env=os.environ | locale | path, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == status and "Traceback" not in done.stderr
+        assert said in done.stdout + done.stderr
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(project, monkeypatch):

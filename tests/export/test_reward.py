@@ -7,6 +7,7 @@ import pytest
 import yaml
 from cuda_agent import params
 from cuda_agent.agent.policies.codegen.writer import write
+from cuda_agent.errors import UserError
 from cuda_agent.export import reward
 from cuda_agent.export.answer import dumps_answer
 from cuda_agent.sandbox import MachineError
@@ -91,6 +92,11 @@ def test_a_fault_of_the_machine_is_no_score(answer, monkeypatch):
 def test_parameters_are_those_of_the_run_that_the_row_names(answer):
     with pytest.raises(params.ParamsError, match=r"no workflow/runs/nosuch\.yaml"):
         score(answer, run="nosuch")
+
+
+def test_a_backend_that_there_is_not_is_named(answer):
+    with pytest.raises(UserError, match=r"extra_info\.backend: got 'rust'; allowed: cpp or cuda"):
+        score(answer, backend="rust")
 
 
 def test_trl_gets_one_number_for_each_completion(answer):

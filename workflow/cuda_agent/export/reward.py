@@ -10,16 +10,19 @@ import atexit
 import os
 import secrets
 import threading
+import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuda_agent import machine, params, provenance
+from cuda_agent.errors import UserError
 from cuda_agent.export.answer import loads_answer
 from cuda_agent.judge import verdict
 from cuda_agent.judge.judging import judge_one
 from cuda_agent.records import Row
 from cuda_agent.sandbox import MachineError, Pool
 from cuda_agent.workspace import SubmissionError
+from cuda_agent.workspace.layout import Backend
 
 _FLAGS = ("compiled", "correct", "compliant")
 _SPEEDUPS = ("speedup_eager", "speedup_compile")
@@ -47,10 +50,13 @@ def compute_score(
     Raises:
         MachineError: the machine, and not the answer, is at fault: that is no score.
         ParamsError, DeviceError: the run's parameters are wrong, or ask for a GPU that is not here.
+        UserError: there is no such backend.
     """
     about = dict(extra_info or {})
     loaded = params.load(provenance.repository(), about.get("run"))
-    backend = about.get("backend") or loaded.rollouts.backend
+    backend = about.get("backend", loaded.rollouts.backend)
+    if backend not in typing.get_args(Backend):
+        raise UserError(f"extra_info.backend: got {backend!r}; allowed: {' or '.join(typing.get_args(Backend))}")
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     try:
         files, unread = loads_answer(solution_str), ""

@@ -69,6 +69,14 @@ def test_passing_failures_are_tried_again(ask, status):
         (answer(["not", "text"]), MachineError, 1),
         (answer("mine", role="user"), MachineError, 1),
         (answer("x", tokens=("many", 1)), MachineError, 1),
+        (answer("x", tool_calls="abc"), MachineError, 1),
+        (answer("x", tool_calls=[1]), MachineError, 1),
+        (answer("x", tool_calls={"id": "c0"}), MachineError, 1),
+        (answer("x", tool_calls=[{"id": "c0", "function": "Bash"}]), MachineError, 1),
+        (answer("x", tool_calls=[{"id": "c0", "function": None}]), MachineError, 1),
+        (answer("x", tool_calls=[{"id": "c0", "function": {"name": ["Bash"], "arguments": "{}"}}]), MachineError, 1),
+        (answer("x", tool_calls=[{"id": "c0", "function": {"name": "Bash", "arguments": {}}}]), MachineError, 1),
+        (answer("x", tool_calls=[{"id": [1], "function": {"name": "Bash", "arguments": "{}"}}]), MachineError, 1),
         (refusal(400, "messages: bad form"), PolicyError, 1),
         (refusal(400, "too long", "context_length_exceeded"), ContextFull, 1),
         (refusal(400, "This model's maximum context length is 10 tokens"), ContextFull, 1),
@@ -98,6 +106,12 @@ def test_servers_that_want_the_newer_name_of_the_limit(ask):
     _, server = ask(refusal(400, "Use 'max_completion_tokens' instead."), answer("done"))
     assert "max_tokens" not in server.requests[1]
     assert server.requests[1]["max_completion_tokens"] == server.requests[0]["max_tokens"]
+
+
+def test_calls_without_arguments_have_none(ask):
+    called = [{"id": "c0", "type": "function", "function": {"name": "Bash"}}]
+    completion, _ = ask(answer("", tool_calls=called))
+    assert completion.message["tool_calls"][0]["function"] == {"name": "Bash", "arguments": "{}"}
 
 
 def test_calls_without_an_id_get_one(ask):

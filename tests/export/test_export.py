@@ -6,7 +6,9 @@ import mlcroissant
 import pandas as pd
 import pytest
 import yaml
-from cuda_agent import export, records
+from cuda_agent import export, records, workspace
+from cuda_agent.export.answer import loads_answer
+from cuda_agent.export.verl import VERL, from_verl, prompt, to_verl
 from cuda_agent.params import Decontamination
 
 LIMITS = Decontamination(max_similarity=0.9, kernelbench="x.parquet", minhash_permutations=64, test_share=0.5)
@@ -154,14 +156,14 @@ def test_croissant_refuses_files_it_has_no_schema_for():
 
 
 def test_verl_round_trip(tmp_path):
-    rows = export.to_verl(TASKS[::-1])
-    records.write(tmp_path / "verl.parquet", rows, export.VERL, sort_by=())
-    again = export.from_verl(records.read(tmp_path / "verl.parquet", export.VERL))
-    assert again == [{k: t[k] for k in ("task_id", "split", "ops", "data_source", "code")} for t in TASKS]
+    rows = to_verl(TASKS[::-1], "laptop", "cpp")
+    records.write(tmp_path / "verl.parquet", rows, VERL, sort_by=())
+    again = from_verl(records.read(tmp_path / "verl.parquet", VERL))
+    assert again == [{k: t[k] for k in ("split", "task_id", "ops", "data_source", "bytes", "code")} for t in TASKS]
 
 
 def test_verl_has_the_columns_that_trainers_read(tmp_path):
-    records.write(tmp_path / "verl.parquet", export.to_verl(TASKS), export.VERL, sort_by=())
+    records.write(tmp_path / "verl.parquet", to_verl(TASKS, "laptop", "cpp"), VERL, sort_by=())
     loaded = datasets.load_dataset(
         "parquet", data_files=str(tmp_path / "verl.parquet"), cache_dir=str(tmp_path / "cache")
     )["train"]
@@ -170,6 +172,21 @@ def test_verl_has_the_columns_that_trainers_read(tmp_path):
     assert TASKS[1]["code"].rstrip() in row["prompt"][1]["content"]
     assert row["reward_model"] == {"style": "rule", "ground_truth": TASKS[1]["code"]}
     assert row["extra_info"]["index"] == 1
+    assert (row["extra_info"]["run"], row["extra_info"]["backend"]) == ("laptop", "cpp")
+
+
+@pytest.mark.parametrize(
+    ("backend", "own", "other"), [("cpp", "axpby.cpp", "axpby.cu"), ("cuda", "axpby.cu", "axpby.cpp")]
+)
+def test_a_prompt_says_the_backend_and_shows_an_answer_that_can_be_read_back(backend, own, other):
+    text = prompt(TASKS[1], backend)[1]["content"]
+    assert f"The backend is `{backend}`" in text
+    assert "REGISTER_BINDING(name_forward, name_forward)" in text and "finished on the current stream" in text
+    example = text[text.index("## The form of your answer") : text.index("## The task")]
+    files = loads_answer(example)
+    assert list(files) == [f"kernels/{own}", "kernels/axpby_binding.cpp", "model_new.py"]
+    assert files["model_new.py"] == (workspace.TEMPLATE / "model_new.py").read_text(encoding="utf-8")
+    assert other not in example
 
 
 CALL = {"id": "1", "type": "function", "function": {"name": "Bash", "arguments": '{"command": "ls"}'}}
@@ -191,16 +208,28 @@ def verdict(task_id, reward, policy="codegen"):
     return {"task_id": task_id, "policy": policy, "reward": reward}
 
 
+SPLITS = {"a": "train", "b": "train", "c": "train", "d": "train", "e": "test"}
+
+
 def test_sft_keeps_what_earned_the_reward_in_the_order_of_ids():
     trajectories = [trajectory("b"), trajectory("a"), trajectory("c"), trajectory("d")]
     verdicts = [verdict("a", 1), verdict("b", 3), verdict("c", -1), verdict("d", 3, "other")]
-    users = [e["messages"][1]["content"] for e in export.to_sft(trajectories, verdicts)]
-    assert users == ["ü a", "ü b"]
-    assert len(export.to_sft(trajectories, verdicts, min_reward=2)) == 1
+    examples = export.to_sft(trajectories, verdicts, SPLITS)
+    assert [e["messages"][1]["content"] for e in examples] == ["ü a", "ü b"]
+    about = {"task_id": "b", "policy": "codegen", "reward": 3, "split": "train"}
+    assert {k: examples[1][k] for k in about} == about
+    assert len(export.to_sft(trajectories, verdicts, SPLITS, min_reward=2)) == 1
+
+
+def test_sft_leaves_out_the_other_split_and_what_is_in_none():
+    trajectories = [trajectory("a"), trajectory("e"), trajectory("nowhere")]
+    verdicts = [verdict("a", 3), verdict("e", 3), verdict("nowhere", 3)]
+    for split, ids in (("train", ["a"]), ("test", ["e"])):
+        assert [e["task_id"] for e in export.to_sft(trajectories, verdicts, SPLITS, split)] == ids
 
 
 def test_sft_round_trip(tmp_path):
-    examples = export.to_sft([trajectory("a"), trajectory("b")], [verdict("a", 1), verdict("b", 1)])
+    examples = export.to_sft([trajectory("a"), trajectory("b")], [verdict("a", 1), verdict("b", 1)], SPLITS)
     text = export.dumps_sft(examples)
     assert list(export.loads_sft(text)) == examples
     assert text.count("\n") == 2
@@ -213,5 +242,5 @@ def test_sft_round_trip(tmp_path):
 def test_sft_refuses_arguments_that_are_not_text():
     broken = trajectory("a")
     broken["messages"][2]["tool_calls"] = [{"id": "9", "function": {"name": "Bash", "arguments": {"command": "ls"}}}]
-    with pytest.raises(ValueError, match="tool call 9"):
-        export.to_sft([broken], [verdict("a", 1)])
+    with pytest.raises(records.RecordError, match="tool call 9"):
+        export.to_sft([broken], [verdict("a", 1)], SPLITS)

@@ -118,6 +118,28 @@ def test_json_lines_come_back_and_what_json_lacks_becomes_text(tmp_path_factory,
     assert row == {"value": expected(value), **whole}
 
 
+def test_no_rows_are_a_file_of_no_rows_and_a_file_of_nothing_is_damaged(tmp_path):
+    path = tmp_path / "x.jsonl.zst"
+    records.write_jsonl(path, [])
+    assert list(records.read_jsonl(path)) == []
+    for data, said in ((b"", "it is empty"), (path.read_bytes()[:-1], "it is cut short")):
+        path.write_bytes(data)
+        with pytest.raises(records.RecordError, match=rf"x\.jsonl\.zst: damaged \({said}\)"):
+            list(records.read_jsonl(path))
+
+
+def test_what_follows_the_first_frame_is_read_as_well_or_is_damage(tmp_path):
+    path, row = tmp_path / "x.jsonl.zst", dict.fromkeys(records.TRAJECTORY, "")
+    records.write_jsonl(path, [row])
+    whole = path.read_bytes()
+    path.write_bytes(2 * whole)
+    assert list(records.read_jsonl(path)) == [row, row]
+    for rest in (b"x", whole[:-3]):
+        path.write_bytes(whole + rest)
+        with pytest.raises(records.RecordError, match="damaged"):
+            list(records.read_jsonl(path))
+
+
 @pytest.mark.parametrize("foreign", [{"prompt": "x"}, 5, None])
 def test_json_lines_of_something_else_are_refused_by_line(tmp_path, foreign):
     path = tmp_path / "x.jsonl.zst"

@@ -1,6 +1,13 @@
 """What ``cuda-agent judge`` prints."""
 
+import contextlib
+import json
+import types
+
+import pytest
+from cuda_agent import cli, workspace
 from cuda_agent.judge import command, rules
+from cuda_agent.tasks.fingerprint import fingerprint
 from test_judge_verdicts import GOOD, RESULTS, judgement
 
 
@@ -30,3 +37,24 @@ def test_a_speed_up_says_that_it_is_a_median_of_paired_ratios():
     lines = printed(judgement([GOOD], times=drifting))
     (eager,) = (line for line in lines if line.startswith("eager"))
     assert "speed-up 1.10, the median of 3 paired ratios (95 % interval" in eager
+
+
+TASK = (workspace.TEMPLATE / "model.py").read_text(encoding="utf-8")
+RUN_ID = fingerprint(TASK)["exact"]  # what decontamination makes the task_id of a run's tasks
+
+
+@pytest.mark.parametrize(
+    ("code", "task_id"),
+    [(TASK, RUN_ID), (f"# a remark\n{TASK}", RUN_ID), ("def (", "")],
+    ids=["as is", "remark", "broken"],
+)
+def test_json_names_the_task_as_its_run_does_and_not_as_its_folder(tmp_path, monkeypatch, capsys, code, task_id):
+    workspace.create(tmp_path / "mine", code, "cpp")
+    pool = types.SimpleNamespace(check_gpu=lambda: None, isolation="landlock")
+    monkeypatch.setattr(command, "Pool", lambda *_: contextlib.nullcontext(pool))
+    monkeypatch.setattr(command.machine, "check_device", lambda *_, **__: None)
+    monkeypatch.setattr(command, "judge_one", lambda *_, **__: judgement())
+    cli.main(["judge", str(tmp_path / "mine"), "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["judgement"]["task_id"] == shown["verdict"]["task_id"] == task_id
+    assert shown["workspace"] == str(tmp_path / "mine")

@@ -134,7 +134,7 @@ def kill_everybody(context):
 def attempt(context, what, path=""):
     """Do one thing that must not work; how it failed."""
     actions = {
-        "write": lambda: open(path, "w").write("x"),
+        "write": lambda: open(path, "w", encoding="utf-8").write("x"),
         "delete": lambda: os.remove(path),
         "mkdir": lambda: os.mkdir(path),
         "chmod": lambda: os.chmod(path, 0o777),
@@ -169,7 +169,7 @@ def visible_processes(context):
             for entry in ("environ", "maps", "fd"):
                 try:
                     path = f"/proc/{name}/{entry}"
-                    read = os.readlink(f"{path}/0") if entry == "fd" else open(path).read(1)
+                    read = os.readlink(f"{path}/0") if entry == "fd" else open(path, encoding="utf-8").read(1)
                 except OSError:
                     continue
                 if read:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cuda_agent import params, workspace
+from cuda_agent import params, records, workspace
 from cuda_agent.sandbox import Limits
 from cuda_agent.workspace import command
 
@@ -21,6 +21,13 @@ EXAMPLE = ["kernels/axpby.cpp", "kernels/axpby_binding.cpp", "model_new.py"]
 def build(folder, backend="cpp"):
     sandbox = params.load(ROOT, "laptop").sandbox
     return workspace.build(folder, backend=backend, limits=Limits.of(sandbox, 300), sandbox=sandbox)
+
+
+def lay_out(*argv):
+    """``cuda-agent workspace``."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(argv))
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +66,47 @@ def test_a_workspace_that_finds_no_room_is_named_and_not_left_half_made(tmp_path
 
     (tmp_path / "task.py").write_text(TASK)
     monkeypatch.setattr(shutil, "copyfile", full)
-    arguments = argparse.Namespace(task=str(tmp_path / "task.py"), folder=tmp_path / "w", run="laptop", backend="cpp")
     with pytest.raises(OSError, match=r"cannot be laid out: .*No space left") as error:
-        command.run(arguments)
+        lay_out(str(tmp_path / "task.py"), str(tmp_path / "w"))
     assert error.value.filename == str(tmp_path / "w")
     assert not (tmp_path / "w").exists()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository of which h200 is the run that params.yaml names, with one task."""
+    shutil.copytree(ROOT / "workflow" / "runs", tmp_path / "workflow" / "runs")
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    (tmp_path / "params.yaml").write_text(text.replace("run: laptop", "run: h200"), encoding="utf-8")
+    task = dict.fromkeys(records.TASKS.names) | {"task_id": "abc", "code": TASK}
+    records.write(tmp_path / "data" / "h200" / "tasks.parquet", [task], records.TASKS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("argv", "backend"),
+    [
+        (["ab", "w"], "cuda"),
+        (["ab", "w", "--backend", "cpp"], "cpp"),
+        (["task.py", "w", "--run", "laptop"], "cpp"),
+        (["task.py", "w"], "cuda"),
+    ],
+)
+def test_run_and_backend_are_those_of_the_parameters_unless_others_are_named(project, argv, backend):
+    (project / "task.py").write_text(TASK, encoding="utf-8")
+    assert lay_out(*argv) == 0
+    assert (project / "w" / "BACKEND").read_text(encoding="utf-8") == f"{backend}\n"
+    assert (project / "w" / "model.py").read_text(encoding="utf-8") == TASK
+
+
+def test_a_task_that_is_no_file_is_said_to_be_none(project):
+    (project / "folder").mkdir()
+    os.mkfifo(project / "pipe")
+    for task, what in (("folder", "a folder"), ("pipe", "a pipe or a device"), ("/dev/null", "a pipe or a device")):
+        with pytest.raises(command.WorkspaceError, match=f"{task}: is {what}; name a file"):
+            lay_out(task, "w")
+    assert not (project / "w").exists()
 
 
 def test_the_example_is_built_and_right(built):
@@ -72,6 +115,15 @@ def test_the_example_is_built_and_right(built):
     assert result.library.is_file()
     done = run(folder, sys.executable, "-m", "utils.verification")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("tool", ["verification", "profiling"])
+def test_what_is_not_built_yet_is_said_in_one_line(tmp_path, tool):
+    workspace.create(tmp_path / "w", TASK, "cpp")
+    done = run(tmp_path / "w", sys.executable, "-m", f"utils.{tool}")
+    assert done.returncode == 1
+    assert done.stdout == "build/libcuda_extension.so is not built: run `bash utils/compile.sh` first\n"
+    assert "Traceback" not in done.stderr
 
 
 def test_verification_refuses_wrong_outputs_and_torch_operators(built, tmp_path):
@@ -150,7 +202,7 @@ def test_a_snapshot_leaves_out_names_that_are_no_text_and_folders_that_are_too_d
     folder = tmp_path / "w"
     workspace.create(folder, TASK, "cpp")
     before = workspace.snapshot(folder)
-    Path(os.fsdecode(bytes(folder / "kernels") + b"/\xff.cpp")).write_text("int x;")
+    Path(os.fsdecode(bytes(folder / "kernels") + b"/\xff.cpp")).write_text("int x;", encoding="utf-8")
     deep = folder / "kernels" / "/".join("d" * 40)
     deep.mkdir(parents=True)
     (deep / "far.cpp").write_text("int y;")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     What is wrong with files, parameters or the machine is told on the standard error, without a traceback.
     """
+    for stream in (sys.stdout, sys.stderr):  # names of files may hold what no locale has a character for
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="cuda-agent", description="Tasks, agents and a judge for GPU kernels.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

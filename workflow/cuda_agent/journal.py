@@ -29,7 +29,7 @@ class Journal:
     def get(self, key: str) -> Any | None:
         """The result, or None if the item is not finished."""
         try:
-            return json.loads((self.folder / f"{key}.json").read_text())
+            return json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 

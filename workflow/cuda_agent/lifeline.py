@@ -17,12 +17,13 @@ _NAME = "CUDA_AGENT_WORKFLOW_PROCESS"
 
 def _kernel() -> str:
     """Which machine and which table of processes: a job on another node knows nothing of this one's."""
-    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {Path('/proc/self/ns/pid').readlink()}"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
 
 
 def _started(pid: int) -> str:
     """When a process began, in clock ticks after boot; a number that is given out again has another."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
 
 
 def announce() -> None:

@@ -46,7 +46,7 @@ def _has_gpu() -> bool:
         return True
     if shutil.which("nvidia-smi") is None:
         return False
-    done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False, timeout=60, encoding="utf-8")
     return done.returncode == 0 and "GPU 0" in done.stdout
 
 

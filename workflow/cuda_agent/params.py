@@ -382,7 +382,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ParamsError: the file is missing, is no YAML or holds something else.
     """
     try:
-        found = yaml.safe_load(path.read_text())
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ParamsError(f"{path}: not there; name the repository's folder, or go there") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -221,9 +221,9 @@ def run(args: argparse.Namespace) -> int:
     path = args.root / "dvc.yaml"
     text = render(args.root)
     if not args.check:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return 0
-    old = path.read_text() if path.exists() else ""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
     if old == text:
         return 0
     sys.stderr.writelines(

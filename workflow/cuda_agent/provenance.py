@@ -17,6 +17,11 @@ PACKAGE = Path(__file__).resolve().parent
 TEMPLATE = PACKAGE.parent / "agent_workdir"
 
 
+def repository() -> Path:
+    """The repository's folder: the current one if it holds ``params.yaml``, else that of this package's checkout."""
+    return Path() if Path("params.yaml").exists() else PACKAGE.parents[1]
+
+
 def _module_path(name: str) -> Path | None:
     relative = name.split(".")[1:]
     base = PACKAGE.joinpath(*relative)
@@ -30,7 +35,7 @@ def _imports(name: str, path: Path) -> set[str]:
     """Modules of this package that a file imports, at the top or inside a function."""
     found = set()
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found.update(a.name for a in node.names if a.name.split(".")[0] == PACKAGE.name)
         elif isinstance(node, ast.ImportFrom):
@@ -110,13 +115,13 @@ def library_versions() -> str:
 def _first_line(*argv: str) -> str:
     if shutil.which(argv[0]) is None:
         return ""
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(argv, capture_output=True, check=False, timeout=20, encoding="utf-8")
     return (done.stdout or done.stderr).strip().split("\n")[0]
 
 
 def _cpu_name() -> str:
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
@@ -152,5 +157,5 @@ def hardware(device: str) -> dict[str, str]:
 def _nvcc_release() -> str:
     if shutil.which("nvcc") is None:
         return ""
-    out = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
+    out = subprocess.run(["nvcc", "--version"], capture_output=True, check=False, timeout=20, encoding="utf-8").stdout
     return next((line.strip() for line in out.splitlines() if "release" in line), "")

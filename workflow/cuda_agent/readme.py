@@ -33,7 +33,7 @@ def _measure(measure: dict[str, Any] | None, unit: str) -> str:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path}: is no JSON: {error}") from None
 
@@ -97,7 +97,7 @@ def is_current(root: Path) -> bool:
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         wanted = [m for m in tar if m.name == "README.md" or m.name.startswith("results/")]
         tar.extractall(folder, wanted, filter="data")
-        text = (Path(folder) / "README.md").read_text()
+        text = (Path(folder) / "README.md").read_text(encoding="utf-8")
         return text == replaced(text, Path(folder))
 
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         print(f"{path}: its table differs from results/: `cuda-agent readme` writes it", file=sys.stderr)
         return 1
-    if START not in path.read_text():
+    if START not in path.read_text(encoding="utf-8"):
         raise UserError(f"{path}: has no line {START!r}, after which the table belongs")
-    path.write_text(replaced(path.read_text(), args.root))
+    path.write_text(replaced(path.read_text(encoding="utf-8"), args.root), encoding="utf-8")
     return 0

@@ -368,17 +368,32 @@ def write_jsonl(path: Path | str, rows: Iterable[Row]) -> None:
     write_bytes(path, zstandard.ZstdCompressor(level=12).compress(text.encode()))
 
 
+def _decompressed(data: bytes) -> bytes:
+    """All frames of a zstandard file one after the other, at least one: no rows are an empty frame and not nothing.
+
+    Raises:
+        ValueError, ZstdError: one is cut short, or there is something else.
+    """
+    if not data:
+        raise ValueError("it is empty")
+    parts = []
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(frame.decompress(data))
+        if not frame.eof:
+            raise ValueError("it is cut short")
+        data = frame.unused_data
+    return b"".join(parts)
+
+
 def read_jsonl(path: Path | str) -> Iterator[Row]:
     """Trajectories from a zstandard-compressed JSON lines file.
 
     Raises:
         RecordError: the file is damaged or cut short, or holds something else.
     """
-    reader = zstandard.ZstdDecompressor().decompressobj()
     try:
-        text = reader.decompress(Path(path).read_bytes()).decode()
-        if not reader.eof:
-            raise ValueError("it is cut short")
+        text = _decompressed(Path(path).read_bytes()).decode()
         rows = [json.loads(line) for line in text.split("\n") if line]
     except (zstandard.ZstdError, ValueError, RecursionError) as error:
         raise RecordError(f"{path}: damaged ({error}); delete it and run the same command again") from None

@@ -44,7 +44,7 @@ def default_backend():
     """What `BACKEND` says; without it cuda where a GPU and nvcc are, else cpp."""
     named = ROOT / "BACKEND"
     if named.exists():
-        return named.read_text().strip()
+        return named.read_text(encoding="utf-8").strip()
     return "cuda" if shutil.which("nvcc") and shutil.which("nvidia-smi") else "cpp"
 
 
@@ -68,7 +68,7 @@ def default_arch():
     """Compute capability of the first GPU, as in sm_90; sm_90 without one."""
     if shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        done = subprocess.run(query, capture_output=True, check=False, encoding="utf-8")
         lines = done.stdout.split()
         if done.returncode == 0 and lines:
             return "sm_" + lines[0].replace(".", "")
@@ -83,7 +83,9 @@ def sources(backend):
 
 def _cuda_home(nvcc):
     named = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    top = subprocess.run([nvcc, "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True, text=True, check=False)
+    top = subprocess.run(
+        [nvcc, "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True, check=False, encoding="utf-8"
+    )
     for line in top.stderr.splitlines():
         if line.startswith("#$ TOP="):
             return Path(line.partition("=")[2]).resolve()
@@ -183,10 +185,10 @@ def build(backend=None, arch=None, jobs=None):
         return 2, f"this machine cannot compile: {error}\n"
     (ROOT / "build").mkdir(exist_ok=True)
     path = ROOT / "build" / "build.ninja"
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
     argv = [ninja, "-f", str(path), "-k", "0", "--quiet", *(["-j", str(jobs)] if jobs else [])]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, check=False, encoding="utf-8", errors="replace")
     if done.returncode:
         (ROOT / LIBRARY).unlink(missing_ok=True)  # an older build must not pass for this one
         if _MACHINE.search(done.stdout + done.stderr):

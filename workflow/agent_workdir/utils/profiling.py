@@ -1,7 +1,8 @@
 """Time `ModelNew`, `Model` and `torch.compile(Model)` against each other. Fixed.
 
 The three are timed in turn, so that a busy machine slows all of them down. What is shown is the median, and the middle
-half of the samples: where that is wide, something else runs here, and the numbers say little.
+half of the samples: where that is wide, something else runs here, and the numbers say little. Exit status: 0; 1 if
+nothing is built yet.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import time
 
 import torch
 
-from utils.verification import device, fresh_inputs, load_models
+from utils.verification import built, device, fresh_inputs, load_models
 
 SAMPLES = 15
 SAMPLE_S = 0.005  # a sample repeats the call until it takes this long
@@ -65,6 +66,8 @@ def main():
     parser = argparse.ArgumentParser(prog="python3 -m utils.profiling", description=__doc__.splitlines()[0])
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, slow to start")
     args = parser.parse_args()
+    if not built():
+        return 1
     times = profile(compiled=not args.no_compile)
     print(f"{'':14} {'ms':>10}  {'middle half':>21}  speed-up of ModelNew")
     for name, samples in times.items():

@@ -10,6 +10,7 @@ import sys
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from utils import compile as compiling
 from utils.rules import forbidden
 
 TRIALS = 5
@@ -31,6 +32,14 @@ class _Recorder(TorchDispatchMode):
 def device():
     """Where the models run."""
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def built():
+    """Whether there is a library to run; says what to do where there is none."""
+    there = (compiling.ROOT / compiling.LIBRARY).exists()
+    if not there:
+        print(f"{compiling.LIBRARY} is not built: run `bash utils/compile.sh` first")
+    return there
 
 
 def load_models(seed):
@@ -105,6 +114,8 @@ def verify():
 
 def main():
     """Command line."""
+    if not built():
+        return 1
     problems = verify()
     for problem in problems:
         print(f"WRONG: {problem}")

@@ -30,7 +30,7 @@ def opening(workspace: Path, shown_folder: str, backend: str) -> list[Message]:
         shown_folder: what the agent knows it by.
         backend: ``cpp`` or ``cuda``.
     """
-    skill = (workspace / "SKILL.md").read_text().rstrip()
+    skill = (workspace / "SKILL.md").read_text(encoding="utf-8").rstrip()
     return [
         {"role": "system", "content": _SYSTEM.format(folder=shown_folder)},
         {"role": "user", "content": skill + _TASK.format(backend=backend)},

@@ -26,7 +26,7 @@ def fingerprint_kernelbench(checkout: Path | str, revision: str) -> list[Row]:
 
     Raises:
         MissingError: there are no problems in the folder.
-        RecordError: a problem is not Python.
+        RecordError: a problem is not Python, or its name is no text.
     """
     paths = sorted(Path(checkout).glob("KernelBench/level*/*.py"))
     if not paths:
@@ -34,9 +34,11 @@ def fingerprint_kernelbench(checkout: Path | str, revision: str) -> list[Row]:
     rows = []
     for path in paths:
         try:
-            made = prints.fingerprint(path.read_text())
+            made = prints.fingerprint(path.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError) as error:
             raise records.RecordError(f"{path}: is no Python: {error}") from None
+        if not path.name.isprintable():  # what stands for bytes that are no text, too
+            raise records.RecordError(f"{path}: the name is no text, and rows are named by it: rename the file")
         name = f"{revision}/{path.parent.name}/{path.stem}"
         rows.append({"name": name, "scheme": prints.scheme(), **{c: made[c] for c in _COLUMNS}})
     return rows

@@ -1,8 +1,11 @@
-"""The dataset for others: its card, its Croissant metadata, and the formats that trainers read."""
+"""The dataset for others: its card, its Croissant metadata, and the formats that trainers read.
+
+What speaks of workspaces is imported by its own name, so that the card's code does not depend on them: `export.verl`,
+`export.answer` and `export.reward`.
+"""
 
 from cuda_agent.export.card import card
 from cuda_agent.export.croissant import croissant
 from cuda_agent.export.sft import dumps_sft, loads_sft, to_sft
-from cuda_agent.export.verl import VERL, from_verl, to_verl
 
-__all__ = ["VERL", "card", "croissant", "dumps_sft", "from_verl", "loads_sft", "to_sft", "to_verl"]
+__all__ = ["card", "croissant", "dumps_sft", "loads_sft", "to_sft"]

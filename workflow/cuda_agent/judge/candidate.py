@@ -35,8 +35,8 @@ def prepare(context: Context, *, folder: str, specs: dict[str, Any], seed: int, 
     sys.path.insert(0, folder)
     extension = importlib.import_module("cuda_extension")
     kernels = witness.Kernels(extension)
-    arguments = load.load_task((Path(folder) / "model.py").read_text()).init_inputs()
-    task = load.load_task((Path(folder) / "model_new.py").read_text(), "ModelNew")
+    arguments = load.load_task((Path(folder) / "model.py").read_text(encoding="utf-8")).init_inputs()
+    task = load.load_task((Path(folder) / "model_new.py").read_text(encoding="utf-8"), "ModelNew")
     torch.manual_seed(seed)
     model = task.module.ModelNew(*arguments)
     if not isinstance(model, torch.nn.Module):

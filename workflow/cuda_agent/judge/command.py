@@ -15,6 +15,7 @@ from cuda_agent.errors import UserError
 from cuda_agent.judge.judging import judge_one
 from cuda_agent.judge.rules import verdict
 from cuda_agent.sandbox import Pool
+from cuda_agent.tasks import normal
 from cuda_agent.workspace.layout import Backend
 
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2
@@ -29,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print judgement, verdict and a warning of load (or an empty text) as one JSON object",
+        help="print the folder, judgement, verdict and a warning of load (or an empty text) as one JSON object; its "
+        "task_id is that of the text of model.py, as in the tasks of a run, and empty where that is no Python",
     )
     parser.epilog = (
         "Candidate and baselines are timed in turn. A speed-up is the median of the ratios of samples taken side by "
@@ -44,8 +46,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.workspace
     if not (folder / "model.py").is_file():
         raise UserError(f"{folder}: no workspace, as there is no model.py; `cuda-agent workspace` lays one out")
-    root = Path.cwd() if Path("params.yaml").exists() else provenance.PACKAGE.parents[1]
-    loaded = params.load(root, args.run)
+    loaded = params.load(provenance.repository(), args.run)
     backend = _backend(folder, args.backend) or loaded.rollouts.backend
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})
@@ -59,11 +60,12 @@ def run(args: argparse.Namespace) -> int:
         files = workspace.snapshot(folder)
         row = judge_one(pool, task, files, judging=judging, backend=backend, seed=secrets.randbits(63))
         isolation = pool.isolation
-    row |= {"task_id": folder.resolve().name, "policy": "workspace", "isolation": isolation}
+    row |= {"task_id": _task_id(task["code"]), "policy": "workspace", "isolation": isolation}
     found = None if row["status"] == "machine" else verdict(row, results)
     if args.json:
         parsed = {k: json.loads(row[k]) for k in ("checks", "launched", "times")}
-        print(records.dumps({"judgement": row | parsed, "verdict": found, "warning": warning}))
+        shown = {"workspace": str(folder.resolve()), "judgement": row | parsed, "verdict": found, "warning": warning}
+        print(records.dumps(shown))
     elif found is None:
         print(f"the machine could not judge it: {row['error']}", file=sys.stderr)
     else:
@@ -71,6 +73,14 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         return MACHINE
     return CORRECT if found["correct"] and found["compliant"] else NOT_CORRECT
+
+
+def _task_id(code: str) -> str:
+    """What a run calls this task: it follows from the text, so that no file in the workspace can say another."""
+    try:
+        return normal.task_id(code)
+    except (SyntaxError, RecursionError):
+        return ""
 
 
 def _text(path: Path) -> str:

@@ -111,7 +111,7 @@ def _await_user_map(pid: int) -> None:
     deadline = time.monotonic() + _START_S
     maps = [Path(f"/proc/{pid}/{name}") for name in ("uid_map", "gid_map")]
     try:
-        while not all(path.read_text() for path in maps):
+        while not all(path.read_text(encoding="utf-8") for path in maps):
             if time.monotonic() > deadline:
                 raise MachineError("bubblewrap does not finish the user namespace")
             time.sleep(0.001)
@@ -188,7 +188,7 @@ class _Started:
             _await_user_map(root)
             entering = [nsenter, "--target", str(root), "--user", "--pid"]
             argv = [*entering, unshare, "--mount", "--mount-proc", "/bin/sh", "-c", setting]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_START_S)
+            done = subprocess.run(argv, capture_output=True, check=False, timeout=_START_S, encoding="utf-8")
             if done.returncode:
                 raise MachineError(f"the number of processes cannot be limited: {done.stderr.strip()[-500:]}")
         return root

@@ -30,7 +30,7 @@ def _works(features: list[str], folder: str) -> bool:
     if child == 0:
         jail.contain(plan, report, set(), lambda: os._exit(0))
     os.close(report)
-    with os.fdopen(reading) as file:
+    with os.fdopen(reading, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     os.waitpid(child, 0)
     return lines == [{"exit": 0}]
@@ -54,7 +54,7 @@ def features() -> tuple[str, ...]:
     path = str(Path(__file__).resolve().parents[2])
     argv = [sys.executable, "-P", "-c", code]
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, env=environment, capture_output=True, check=False, timeout=120, encoding="utf-8")
     if done.returncode != 0:
         raise IsolationError(f"the probe of this machine's isolation failed: {done.stderr.strip()[-500:]}")
     return tuple(json.loads(done.stdout))

@@ -131,7 +131,7 @@ def contain(plan: Plan, report: int, keep: set[int], work: Callable[[], NoReturn
             if "pidmax" in plan.features:
                 for path, value in process_numbers(plan.tasks).items():
                     with contextlib.suppress(FileNotFoundError):
-                        Path(path).write_text(value)
+                        Path(path).write_text(value, encoding="utf-8")
             _watch_over_worker(plan, report, keep, work)
         linux.hide_memory()
         linux.close_descriptors({held})
@@ -229,7 +229,7 @@ def _limit(plan: Plan) -> None:
     mib = 2**20
     limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: plan.file_size_mb * mib}
     if plan.device == "cpu":  # CUDA reserves address space far beyond any memory there is
-        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        mapped = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         limits[resource.RLIMIT_AS] = mapped + (plan.memory_mb + ADDRESS_SPACE_MB) * mib
     if "userns" in plan.features:  # elsewhere the kernel would count all processes of this user
         limits[resource.RLIMIT_NPROC] = plan.tasks + 8

@@ -89,7 +89,7 @@ def set_read_only(path: str, read_only: bool, recursive: bool = False) -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability, for this process and all that it starts."""
-    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text(encoding="utf-8"))
     for capability in range(last + 1):
         libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)  # EPERM without CAP_SETPCAP: nothing to drop
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
@@ -100,7 +100,7 @@ def drop_capabilities() -> None:
 def map_own_ids(uid: int, gid: int) -> None:
     """In a new user namespace, keep the user and group id that this process had before."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        Path(f"/proc/self/{name}").write_text(text)
+        Path(f"/proc/self/{name}").write_text(text, encoding="utf-8")
 
 
 def close_descriptors(keep: set[int]) -> None:

@@ -76,7 +76,7 @@ class _Server:
         else:
             reason = "it has ended"
         if not data:
-            log = self._log.read_text(errors="replace").strip()[-1000:]
+            log = self._log.read_text(errors="replace", encoding="utf-8").strip()[-1000:]
             raise MachineError(f"the fork server does not answer: {reason}; its log ends with: {log}")
         reply = json.loads(data)
         if "failed" in reply:

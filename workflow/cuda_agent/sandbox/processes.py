@@ -23,7 +23,9 @@ def _children(pid: int) -> list[int]:
     found = []
     for task in _tasks(pid):
         try:
-            found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+            found += [
+                int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="utf-8").split()
+            ]
         except OSError:
             continue
     return found
@@ -62,14 +64,14 @@ def threads(pids: list[int]) -> int:
 
 def _resident(pid: int) -> float:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / _MIB
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE / _MIB
     except (OSError, IndexError):
         return 0.0
 
 
 def _proportional(pid: int) -> float:
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
     except (OSError, ValueError):

@@ -57,7 +57,10 @@ def _check_threads(device: str) -> None:
     Libraries of CUDA start an idle native thread when they are loaded; children do without it. Any other thread, and
     any of Python's, could hold a lock that would stay locked for ever in a child.
     """
-    tasks = {int(task.name): (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+    tasks = {
+        int(task.name): (task / "comm").read_text(encoding="utf-8").strip()
+        for task in Path("/proc/self/task").iterdir()
+    }
     tasks.pop(os.getpid())
     if threading.active_count() > 1 or (tasks and device == "cpu"):
         names = sorted({*tasks.values(), *(t.name for t in threading.enumerate()[1:])})
@@ -107,7 +110,7 @@ def _ancestors(pid: int) -> list[int]:
     found = []
     while pid > 1:
         try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            pid = int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
         except OSError:
             break
         found.append(pid)

@@ -159,7 +159,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     from .load import load_task
 
-    task = load_task(args.model.read_text())
+    task = load_task(args.model.read_text(encoding="utf-8"))
     device = "cuda" if torch.cuda.is_available() else "cpu"  # large inputs are drawn faster there
     try:
         graph = export(task.build(0, device), task.inputs(0, device))
@@ -168,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     text = json.dumps(graph, separators=(",", ":"), allow_nan=False)
     if args.json:
-        args.json.write_text(text + "\n")
+        args.json.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
     return 0

@@ -6,7 +6,15 @@ other files are fixed, and whoever judges lays them out anew.
 
 from cuda_agent.workspace.build import Build, build
 from cuda_agent.workspace.diagnosis import first_error
-from cuda_agent.workspace.layout import TEMPLATE, SubmissionError, create, restore, snapshot, template_hash
+from cuda_agent.workspace.layout import (
+    TEMPLATE,
+    SubmissionError,
+    create,
+    is_submitted,
+    restore,
+    snapshot,
+    template_hash,
+)
 
 __all__ = [
     "TEMPLATE",
@@ -15,6 +23,7 @@ __all__ = [
     "build",
     "create",
     "first_error",
+    "is_submitted",
     "restore",
     "snapshot",
     "template_hash",

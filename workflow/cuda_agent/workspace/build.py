@@ -70,7 +70,7 @@ def gpu_arch() -> str:
     """Architecture of this machine's first GPU as nvcc names it, without starting CUDA; ``sm_90`` without a GPU."""
     if shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-        done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(query, capture_output=True, check=False, timeout=60, encoding="utf-8")
         if done.returncode == 0 and (lines := done.stdout.split()):
             return "sm_" + lines[0].replace(".", "")
     return "sm_90"

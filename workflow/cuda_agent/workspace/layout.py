@@ -23,6 +23,8 @@ MAX_FILES = 64
 MAX_DEPTH = 8  # of folders in kernels/
 
 _EXAMPLES = {"cpp": "*.cu", "cuda": "axpby.cpp"}  # what the other backend's example consists of
+# What a name may be to blame for: too long, or a folder's and a file's at once. All else is the machine's fault.
+_NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
 class SubmissionError(ValueError):
@@ -45,15 +47,15 @@ def create(folder: Path | str, code: str, backend: Backend) -> None:
         shutil.copytree(TEMPLATE, folder, ignore=ignore, dirs_exist_ok=True)
     except shutil.Error as error:  # of all files at once: the first says it
         raise OSError(errno.EIO, f"cannot be laid out: {error.args[0][0][2]}", str(folder)) from None
-    (folder / "model.py").write_text(code)
-    (folder / "BACKEND").write_text(backend + "\n")
+    (folder / "model.py").write_text(code, encoding="utf-8")
+    (folder / "BACKEND").write_text(backend + "\n", encoding="utf-8")
 
 
 def restore(folder: Path | str, code: str, backend: Backend, files: Mapping[str, str]) -> None:
     """Lay out a fresh workspace with a submission in it: the fixed files are the template's, whatever was submitted.
 
     Raises:
-        SubmissionError: a path is none that `snapshot` takes.
+        SubmissionError: a path is none that `snapshot` takes, or paths or texts cannot be files beside each other.
     """
     folder = Path(folder)
     create(folder, code, backend)
@@ -61,14 +63,22 @@ def restore(folder: Path | str, code: str, backend: Backend, files: Mapping[str,
     shutil.rmtree(folder / "kernels")
     (folder / "kernels").mkdir()
     for name, text in files.items():
-        if not _is_submitted(name):
+        if not is_submitted(name):
             raise SubmissionError(f"{name!r} is not part of a submission: model_new.py and sources in kernels/ are")
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            raise SubmissionError(f"{name}: is no text in UTF-8: {error}") from None
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
+            raise SubmissionError(f"{name!r} cannot be a file beside the others: {error.strerror}") from None
 
 
-def _is_submitted(name: str) -> bool:
+def is_submitted(name: str) -> bool:
+    """Whether a path in a workspace is part of a submission: ``model_new.py``, or a source in ``kernels/``."""
     path = PurePosixPath(name)
     if name == "model_new.py":
         return True
@@ -86,7 +96,7 @@ def snapshot(folder: Path | str) -> dict[str, str]:
     found = {}
 
     def keep(name: str, fd: int) -> None:
-        if _is_submitted(name) and len(found) < MAX_FILES and (text := _read(name, fd)) is not None:
+        if is_submitted(name) and len(found) < MAX_FILES and (text := _read(name, fd)) is not None:
             found[name] = text
 
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -94,6 +94,11 @@ class OpenAIPolicy:
             raise ValueError(f"a message of role {message.get('role')!r}, content {type(message['content']).__name__}")
         for number, call in enumerate(message.get("tool_calls", [])):
             call["id"] = call.get("id") or f"call_{place}_{number}"
+            function = call["function"]
+            function.setdefault("arguments", "{}")  # some servers leave them out where there are none
+            texts = {"id": call["id"], "name": function["name"], "arguments": function["arguments"]}
+            if wrong := [key for key, value in texts.items() if not isinstance(value, str)]:
+                raise ValueError(f"a tool call whose {wrong[0]} is no text")
         if not message.get("tool_calls"):
             message.pop("tool_calls", None)
         usage = response.usage

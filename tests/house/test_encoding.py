@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
-# Not yet: these take the locale's.
-EXCEPT = {"cuda_agent/job.py", "cuda_agent/pinning.py", "cuda_agent/pulling.py"}
-FILES = sorted(p for p in WORKFLOW.rglob("*.py") if p.parent.name != "scripts")
+FILES = sorted(WORKFLOW.rglob("*.py"))
 
 
 def opens_as_text(call):
@@ -36,10 +34,7 @@ def lacking(text):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(WORKFLOW)))
 def test_an_encoding_is_named(path):
     found = lacking(path.read_text(encoding="utf-8"))
-    if str(path.relative_to(WORKFLOW)) in EXCEPT:
-        assert found, f"{path} names its encodings now: take it off the list"
-    else:
-        assert not found, f"{path}: lines {found} take the locale's encoding"
+    assert not found, f"{path}: lines {found} take the locale's encoding"
 
 
 @pytest.mark.parametrize(

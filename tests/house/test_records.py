@@ -75,18 +75,25 @@ def test_a_damaged_file_is_named_with_what_to_do_at_whatever_length_it_was_cut(t
         assert read()
 
 
-@given(st.randoms(use_true_random=False))
-def test_bytes_changed_anywhere_are_noticed_or_change_nothing_that_is_read(tmp_path_factory, random):
-    path = tmp_path_factory.mktemp("damage") / "x.parquet"
-    records.write(path, [ROW | {"candidate_id": f"c{i}", "code": "x = 1\n" * i} for i in range(40)], records.REJECTIONS)
+@pytest.mark.parametrize("name", ["rejections.parquet", "trajectories.jsonl.zst"])
+@given(random=st.randoms(use_true_random=False))
+def test_bytes_changed_anywhere_are_noticed_or_change_nothing_that_is_read(tmp_path_factory, name, random):
+    path = tmp_path_factory.mktemp("damage") / name
+    rows = [ROW | {"candidate_id": f"c{i}", "code": "x = 1\n" * i} for i in range(40)]
+    if name.startswith("rejections"):
+        records.write(path, rows, records.REJECTIONS)
+    else:
+        records.write_jsonl(path, [row | dict.fromkeys(records.TRAJECTORY, "") for row in rows])
     whole = path.read_bytes()
-    rows = records.read(path, records.REJECTIONS)
+    rows = records.read_artefact(path)
     damaged = bytearray(whole)
-    for at in random.sample(range(4, len(whole) // 2), 16):  # pages; what describes them comes after
+    for at in random.sample(
+        range(4, len(whole) // 2), random.choice([1, 16])
+    ):  # of parquet, pages; what describes them comes after
         damaged[at] ^= random.randrange(1, 256)
     path.write_bytes(damaged)
     try:
-        assert records.read(path, records.REJECTIONS) == rows
+        assert records.read_artefact(path) == rows
     except records.RecordError as error:
         assert f"{path}: damaged" in str(error)
 

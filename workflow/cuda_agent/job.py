@@ -74,7 +74,7 @@ def running(snakemake: Any) -> Iterator[Job]:
     path = Path(str(snakemake.log[0]))
     path.parent.mkdir(parents=True, exist_ok=True)
     lifeline.follow()
-    with path.open("w") as log:
+    with path.open("w", encoding="utf-8") as log:
         logging.basicConfig(stream=log, level=logging.INFO, force=True)
         logging.captureWarnings(True)
         warnings.simplefilter("default")

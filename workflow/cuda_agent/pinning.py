@@ -135,11 +135,9 @@ def pin(root: Path, run: str) -> list[Path]:
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
-    (target / MADE_WITH).write_text(
-        f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
-        + yaml.safe_dump(made_with, sort_keys=True)
-    )
-    (target / "README.md").write_text(text)
+    head = f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
+    (target / MADE_WITH).write_text(head + yaml.safe_dump(made_with, sort_keys=True), encoding="utf-8")
+    (target / "README.md").write_text(text, encoding="utf-8")
     return [target / name for name in names]
 
 

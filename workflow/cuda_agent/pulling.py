@@ -45,7 +45,7 @@ def pull(root: Path, runs: list[str]) -> None:
     if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
         raise PullError("dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote")
     status = ["dvc", "status", "--with-deps", *targets]
-    done = subprocess.run(status, cwd=root, check=False, capture_output=True, text=True)
+    done = subprocess.run(status, cwd=root, check=False, capture_output=True, text=True, encoding="utf-8")
     if done.returncode or "up to date" not in done.stdout:
         raise PullError(
             f"the workspace differs from what dvc.lock says:\n{done.stdout}{done.stderr}`dvc repro` makes it"
@@ -59,7 +59,7 @@ def pull(root: Path, runs: list[str]) -> None:
 
 def _stages(root: Path) -> dict[str, Any]:
     path = root / "dvc.lock"
-    return (yaml.safe_load(path.read_text()) or {}).get("stages", {}) if path.exists() else {}
+    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("stages", {}) if path.exists() else {}
 
 
 def _outs(root: Path, run: str) -> list[str]:

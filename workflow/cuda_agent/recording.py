@@ -44,7 +44,7 @@ def commit(root: Path, run: str) -> None:
 
 
 def _run(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=root, check=False, capture_output=True, text=True)
+    return subprocess.run(argv, cwd=root, check=False, capture_output=True, text=True, encoding="utf-8")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

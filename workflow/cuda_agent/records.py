@@ -365,7 +365,7 @@ TRAJECTORY = {"task_id", "policy", "messages", "tools"}
 def write_jsonl(path: Path | str, rows: Iterable[Row]) -> None:
     """Write rows as zstandard-compressed JSON lines, atomically."""
     text = "".join(dumps(row) + "\n" for row in rows)
-    write_bytes(path, zstandard.ZstdCompressor(level=12).compress(text.encode()))
+    write_bytes(path, zstandard.ZstdCompressor(level=12, write_checksum=True).compress(text.encode()))
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -16,7 +16,8 @@ with job.running(snakemake):
     run = snakemake.params.run
     records.write(snakemake.output.tasks, tasks, records.TASKS)
     records.write(snakemake.output.contaminated, contaminated, records.REJECTIONS)
-    Path(snakemake.output.card).write_text(export.card(tasks, rejections, contaminated, run, section))
+    card = export.card(tasks, rejections, contaminated, run, section)
+    Path(snakemake.output.card).write_text(card, encoding="utf-8")
     files = (snakemake.output.tasks, snakemake.output.contaminated, snakemake.input.rejections)
     croissant = export.croissant(tasks, run, {Path(file).name: Path(file).read_bytes() for file in files})
     records.write_json(snakemake.output.croissant, croissant)

@@ -7,7 +7,7 @@ from cuda_agent import evaluation, job, params, records
 
 with job.running(snakemake):
     inputs = dict(snakemake.input.items())
-    with Path(inputs.pop("published")).open(newline="") as file:
+    with Path(inputs.pop("published")).open(newline="", encoding="utf-8") as file:
         published = list(csv.DictReader(file))
     rows = evaluation.read(inputs)
     metrics = evaluation.metrics(
@@ -18,5 +18,5 @@ with job.running(snakemake):
     )
     tables = evaluation.tables(rows, metrics, published)
     for path in map(Path, snakemake.output.tables):
-        path.write_text(tables[path.stem])
+        path.write_text(tables[path.stem], encoding="utf-8")
     records.write_json(snakemake.output.metrics, metrics)

@@ -8,7 +8,7 @@ from cuda_agent import evaluation, job, paper, params, records
 
 
 def table(path):
-    with Path(path).open(newline="") as file:
+    with Path(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -18,7 +18,7 @@ with job.running(snakemake):
     rows = evaluation.read({name: paths for name, paths in given.items() if name not in others})
     parameters = params.Params.model_validate_json(snakemake.params.parameters)
     published = table(given.published)
-    metrics = json.loads(Path(given.metrics).read_text())
+    metrics = json.loads(Path(given.metrics).read_text(encoding="utf-8"))
     numbers = paper.numbers(rows, metrics, parameters, published, facts=table(given.facts))
     records.write_json(snakemake.output.numbers, numbers)
     paper.compile_paper(

@@ -7,4 +7,5 @@ import yaml
 from cuda_agent import job
 
 with job.running(snakemake):
-    Path(snakemake.output[0]).write_text(yaml.safe_dump(json.loads(snakemake.params.deciding)))
+    text = yaml.safe_dump(json.loads(snakemake.params.deciding))
+    Path(snakemake.output[0]).write_text(text, encoding="utf-8")

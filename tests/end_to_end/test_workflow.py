@@ -119,7 +119,28 @@ def test_a_filter_leaves_out_the_same_of_everything_that_was_pinned(other):
     numbers = json.loads((other.root / "results/laptop/numbers.json").read_text())
     assert numbers["policy.codegen.n"]["value"] == len(expected)
     other.snakemake()
+    other.run("cuda-agent", "record", "laptop")
     assert len(records.read_artefact(other.root / "data/laptop/codegen/submissions.parquet")) == len(submitted)
+
+
+def test_a_source_that_changed_is_seen_however_old_it_looks(finished):
+    path = finished.root / "paper/published_table1.csv"
+    before, then = path.read_bytes(), path.stat()
+    for text, expected in ((before.replace(b"98.8", b"11.1"), {"metrics", "paper"}), (before, set())):
+        path.write_bytes(text)
+        os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+        _, said = finished.snakemake("--dry-run")
+        assert expected == set(jobs(said)) - {"all"}
+
+
+def test_the_stages_are_what_the_rules_say_whatever_the_parameters(finished):
+    finished.run("cuda-agent", "dvc-yaml", "--check")
+    path = finished.root / "params.yaml"
+    before = path.read_text()
+    path.write_text(before + "typo: 1\n")
+    code, text = finished.run("cuda-agent", "dvc-yaml", "--check", ok=False)
+    path.write_text(before)
+    assert (code, "typo: unknown section" in text, "Traceback" in text) == (2, True, False)
 
 
 def test_an_output_that_another_put_in_its_place_is_made_again(finished):

@@ -22,6 +22,7 @@ def test_what_is_written_is_read_back(files):
     [
         "`model_new.py`\n```python",
         "### model_new.py\n\n```",
+        "```model_new.py```\n```",
         "**`./model_new.py`**:\n~~~py",
         "Here:\n```python model_new.py",
     ],
@@ -35,6 +36,20 @@ def test_remarks_and_thoughts_are_no_files():
     thought = "<think>\nmodel_new.py\n```\nno\n```\n or ```\n</think>"
     answer = f"{thought}\nDone.\n```\nls\n```\nmodel_new.py\n```\nx\n```\n```text\nremark\n```"
     assert loads_answer(answer) == {"model_new.py": "x\n"}
+
+
+def test_the_end_of_a_thought_in_code_and_fences_deep_in_it_end_nothing():
+    code = "// </think>\n        ```\nx\n"
+    assert loads_answer(f"model_new.py\n```\n{code}```\nkernels/a.h\n```\n```") == {
+        "model_new.py": code,
+        "kernels/a.h": "",
+    }
+    assert loads_answer("I\n</think>\nmodel_new.py\n```\n</think>\n```") == {"model_new.py": "</think>\n"}
+    assert loads_answer("<think>I.</think>model_new.py\n```\nx\n```") == {"model_new.py": "x\n"}
+
+
+def test_lines_may_end_as_on_windows():
+    assert loads_answer("`model_new.py`\r\n```python\r\nx = 1\r\n```\r\n") == {"model_new.py": "x = 1\n"}
 
 
 BLOCK = "{}\n```\nx\n```\n"

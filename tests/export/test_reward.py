@@ -1,11 +1,12 @@
 """Answers without tools, judged for real on the processor."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from cuda_agent import params
+from cuda_agent import params, provenance
 from cuda_agent.agent.policies.codegen.writer import write
 from cuda_agent.errors import UserError
 from cuda_agent.export import reward
@@ -104,3 +105,16 @@ def test_trl_gets_one_number_for_each_completion(answer):
     columns = {"reward_model": [{"style": "rule", "ground_truth": TASK}] * 2, "extra_info": [ABOUT] * 2}
     right, wrong = reward.trl_reward(prompts=["p"] * 2, completions=completions, completion_ids=[[1]] * 2, **columns)
     assert right >= 1.0 and wrong == -1.0
+
+
+def test_a_process_that_was_forked_from_one_that_judged_is_told_so(monkeypatch):
+    """torch's threads do not survive a fork: it would hang, and hold the device while it does."""
+    monkeypatch.setattr(reward, "_pools", {(os.getpid() + 1, "laptop", "cpu"): None})
+    with pytest.raises(MachineError, match=r"forked from one that has judged.* spawn"):
+        reward.compute_score("cuda-agent", "I cannot.", "", {"run": "laptop"})
+
+
+def test_another_folder_with_parameters_of_its_own_is_not_the_repository(monkeypatch, tmp_path):
+    (tmp_path / "params.yaml").write_text("x: 1")
+    monkeypatch.chdir(tmp_path)
+    assert (provenance.repository() / "workflow" / "runs" / "laptop.yaml").is_file()

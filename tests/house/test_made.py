@@ -60,3 +60,11 @@ def test_what_no_job_wrote_is_named(root):
     said = made.unknown("r", [DATA, ["data/r/brought", "data/r/gone"]], root)
     assert said.startswith("data/r/brought: not made in this folder")
     assert "without data/r it is made here" in said
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sha256": "", "replaced": "x"}'])
+def test_a_damaged_record_is_of_no_file(root, text):
+    (root / made.FOLDER / f"{DATA}.json").write_text(text)
+    assert made.replaced(DATA, root) == 0
+    assert notice(root) == [DATA]
+    assert notice(root) == []

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 from cuda_agent import params, pinning, records
 
 REPOSITORY = Path(__file__).parents[2]
@@ -17,7 +19,6 @@ def root(tmp_path):
     shutil.copy(REPOSITORY / "params.yaml", tmp_path)
     shutil.copytree(REPOSITORY / "workflow" / "runs", tmp_path / "workflow" / "runs")
     shutil.copytree(REPOSITORY / "data" / "pinned" / "laptop", tmp_path / "data" / "laptop")
-    (tmp_path / "data" / "laptop" / "params.yaml").touch()  # written last
     pinning.pin(tmp_path, "laptop")
     return tmp_path
 
@@ -74,17 +75,30 @@ def test_damaged_parameters_are_named(root):
         pinning.check(root, params.load(root, "laptop"))
 
 
-def test_measurements_of_two_runs_do_not_go_together(root):
-    other = REPOSITORY / "data" / "pinned" / "h200" / "codegen" / "judgements.parquet"
-    shutil.copy(other, root / "data" / "pinned" / "laptop" / "codegen")
-    with pytest.raises(
-        params.ParamsError, match=r"pinned/laptop/codegen: trajectories.jsonl.zst and judgements.parquet"
-    ):
+@pytest.mark.parametrize(
+    "name", ["observations.parquet", "codegen/judgements.parquet", "codegen/trajectories.jsonl.zst"]
+)
+def test_measurements_of_two_runs_do_not_go_together(root, name):
+    """Neither where they are pinned nor where they come from, however old the other one's file looks."""
+    pinned, made = root / "data" / "pinned" / "laptop", root / "data" / "laptop"
+    before = (pinned / name).read_bytes()
+    for folder in (pinned, made):
+        shutil.copy2(REPOSITORY / "data" / "pinned" / "h200" / name, folder / name)
+        os.utime(folder / name, (0, 0))
+    with pytest.raises(params.ParamsError, match=rf"data/pinned/laptop: {name}: damaged, or not of the run"):
         pinning.check(root, params.load(root, "laptop"))
-    other = root / "data" / "pinned" / "laptop" / "codegen" / "judgements.parquet"
-    other.write_bytes(other.read_bytes()[:100])
-    with pytest.raises(params.ParamsError, match=r"codegen/judgements\.parquet: damaged"):
-        pinning.check(root, params.load(root, "laptop"))
+    (pinned / name).write_bytes(before)
+    pinning.check(root, params.load(root, "laptop"))
+    with pytest.raises(pinning.PinError, match=rf"data/laptop: {name}: changed since params\.yaml was written"):
+        pinning.pin(root, "laptop")
+    assert (pinned / name).read_bytes() == before
+
+
+def test_files_that_are_younger_than_what_names_them_are_pinned(root):
+    """As after `dvc checkout`, which brings all of them back in any order."""
+    later = time.time() + 60
+    os.utime(root / "data" / "laptop" / "observations.parquet", (later, later))
+    pinning.pin(root, "laptop")
 
 
 def test_a_missing_artefact_is_named(root):
@@ -119,10 +133,9 @@ def test_measurements_of_unknown_making_are_not_taken(root):
 
 
 def test_an_unfinished_run_is_not_pinned(root):
-    made = root / "data" / "laptop"
-    later = (made / "params.yaml").stat().st_mtime + 60
-    os.utime(made / "codegen" / "judgements.parquet", (later, later))
-    with pytest.raises(pinning.PinError, match=r"codegen/judgements\.parquet newer .* finish the run"):
+    judgements = root / "data" / "laptop" / "codegen" / "judgements.parquet"
+    records.cut(judgements, judgements, {row["task_id"] for row in records.read_artefact(judgements)[1:]})
+    with pytest.raises(pinning.PinError, match=r"codegen/judgements\.parquet: changed since .* finish the run"):
         pinning.pin(root, "laptop")
 
 
@@ -133,7 +146,8 @@ def test_a_part_of_what_is_pinned_does_not_take_its_place(root):
     kept = {row["task_id"] for row in records.read_artefact(pinned)[1:]}
     for path in sorted((home / "codegen").iterdir()):
         records.cut(path, path, kept)
-    (home / "params.yaml").touch()
+    kept = params.read_yaml(home / "params.yaml")
+    (home / "params.yaml").write_text(yaml.safe_dump(pinning.made_with(home, kept)))
     with pytest.raises(pinning.PinError, match=r"codegen/trajectories.*holds 23 of the 24 rows"):
         pinning.pin(root, "laptop")
     assert pinned.read_bytes() == before

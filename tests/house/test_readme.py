@@ -1,5 +1,7 @@
 """The README's table: what its words mean comes from the runs' own parameters."""
 
+import argparse
+
 import pytest
 from cuda_agent import readme, records
 from cuda_agent.errors import UserError
@@ -37,3 +39,11 @@ def test_the_margin_of_faster_is_named(tmp_path, margins, said):
     text = readme.block(tmp_path)
     assert said in text
     assert all(f"| `{run}` | Example | 9.9 | 9 | `codegen` | 8 | 4 |" in text for run in margins)
+
+
+def test_a_readme_without_the_end_of_its_table_keeps_what_follows(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(f"a\n{readme.START}\nb\n")
+    with pytest.raises(UserError, match="after it, between which the table belongs"):
+        readme.run(argparse.Namespace(root=tmp_path, check=False))
+    assert path.read_text() == f"a\n{readme.START}\nb\n"

@@ -6,10 +6,11 @@ file, it shows the one's numbers as the other's. The records lie beside Snakemak
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from cuda_agent import records
 
@@ -20,15 +21,10 @@ def _record(path: Path, root: Path) -> Path:
     return root / FOLDER / f"{path}.json"
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _put(path: Path, root: Path, times: int) -> None:
     place = _record(path, root)
     place.parent.mkdir(parents=True, exist_ok=True)
-    records.write_json(place, {"sha256": _hash(root / path), "replaced": times})
+    records.write_json(place, {"sha256": records.file_hash(root / path), "replaced": times})
 
 
 def record(paths: Iterable[Path | str], root: Path = Path()) -> None:
@@ -44,10 +40,16 @@ def record(paths: Iterable[Path | str], root: Path = Path()) -> None:
 
 def replaced(path: Path | str, root: Path = Path()) -> int:
     """How often another file was found in an output's place; 0 where no job here has written it."""
+    return _read(_record(Path(path), root))["replaced"]
+
+
+def _read(place: Path) -> dict[str, Any]:
+    """A record; one that is not there or damaged belongs to no file."""
     try:
-        return json.loads(_record(Path(path), root).read_text(encoding="utf-8"))["replaced"]
-    except FileNotFoundError:
-        return 0
+        seen = json.loads(place.read_text(encoding="utf-8"))
+        return {"sha256": seen["sha256"], "replaced": int(seen["replaced"])}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {"sha256": "", "replaced": 0}
 
 
 def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
@@ -62,17 +64,23 @@ def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
     """
     found = []
     for path, seen in _recorded(folders, root):
-        if (root / path).is_file() and _hash(root / path) != seen["sha256"]:
+        if (root / path).is_file() and records.file_hash(root / path) != seen["sha256"]:
             _put(path, root, seen["replaced"] + 1)
             found.append(path)
     return sorted(found)
 
 
-def _recorded(folders: Iterable[Path | str], root: Path) -> Iterator[tuple[Path, dict[str, int | str]]]:
+def _recorded(folders: Iterable[Path | str], root: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for folder in folders:
         for place in sorted((root / FOLDER / folder).rglob("*.json")):
             relative = place.relative_to(root / FOLDER)
-            yield relative.with_name(relative.name.removesuffix(".json")), json.loads(place.read_text(encoding="utf-8"))
+            yield relative.with_name(relative.name.removesuffix(".json")), _read(place)
+
+
+@functools.cache
+def source_hash(path: str) -> str:
+    """Hash of a file that no job makes, for the parameters of a rule that reads it; empty if it is not there."""
+    return records.file_hash(Path(path)) if Path(path).is_file() else ""
 
 
 def unknown(run: str, artefacts: Iterable[str | Iterable[str]], root: Path = Path()) -> str:

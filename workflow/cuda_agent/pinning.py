@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
 from cuda_agent import params, records
@@ -19,6 +17,7 @@ from cuda_agent.errors import UserError
 MEASURED = ("observations.parquet",)
 MEASURED_OF_POLICY = ("trajectories.jsonl.zst", "submissions.parquet", "judgements.parquet")
 MADE_WITH = "params.yaml"  # beside the artefacts: the parameters that they were made with
+MEASUREMENTS = "measured"  # in it: the hash of each artefact
 # What decides which measurements are made, and how. A filter may change: it only chooses among what was measured.
 DECIDING = ("seed", "sandbox", "operators", "synthesis", "observation", "rollouts", "judging")
 
@@ -39,12 +38,25 @@ def deciding(checked: params.Params) -> dict[str, Any]:
     return {**{name: value[name] for name in DECIDING}, "policies": policies}
 
 
-def _lacking(made_with: Mapping[str, Any]) -> str:
+def made_with(folder: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run keeps beside what it measured: the deciding parameters, and which files followed from them.
+
+    Args:
+        folder: ``data/{run}``, with the measured artefacts in it.
+        parameters: what :func:`deciding` returned.
+    """
+    names = paths(parameters["rollouts"]["policies"])
+    return {**parameters, MEASUREMENTS: {name: records.file_hash(folder / name) for name in names}}
+
+
+def _lacking(kept: Mapping[str, Any]) -> str:
     """What parameters that were kept lack to be of use; empty if nothing."""
-    absent = sorted({*DECIDING, "policies"} - made_with.keys())
-    rollouts = made_with.get("rollouts")
+    absent = sorted({*DECIDING, "policies", MEASUREMENTS} - kept.keys())
+    rollouts = kept.get("rollouts")
     if not absent and not (isinstance(rollouts, Mapping) and isinstance(rollouts.get("policies"), list)):
         absent = ["list rollouts.policies"]
+    if not absent and not isinstance(kept[MEASUREMENTS], Mapping):
+        absent = [f"hashes in {MEASUREMENTS}"]
     return ", ".join(absent)
 
 
@@ -58,21 +70,17 @@ def _differences(pinned: Any, now: Any, key: str = "") -> Iterator[tuple[str, An
         yield key, pinned, now
 
 
-def _ids(path: Path) -> set[str]:
-    try:
-        if path.suffix == ".parquet":
-            return set(pq.read_table(path, columns=["task_id"])["task_id"].to_pylist())
-        return {row["task_id"] for row in records.read_jsonl(path)}
-    except (pa.ArrowException, OSError, ValueError, KeyError):
-        raise params.ParamsError(f"{path}: damaged; bring it back, as with `git checkout`") from None
+def _changed(folder: Path, names: list[str], measured: Mapping[str, str]) -> str:
+    """Which artefacts do not hold what they held when the parameters beside them were written; empty if none."""
+    return ", ".join(name for name in names if records.file_hash(folder / name) != measured.get(name))
 
 
 def check(root: Path, checked: params.Params) -> None:
     """See that a run which takes pinned measurements asks for what was measured.
 
     Raises:
-        ParamsError: a measured artefact is missing, is of other tasks than another, or was made with other parameters;
-            naming both values.
+        ParamsError: a measured artefact is missing, damaged or of another run, or was made with other parameters (it
+            names both values).
     """
     folder = root / "data" / "pinned" / checked.run
     needed = [*paths(checked.rollouts.policies), MADE_WITH]
@@ -81,18 +89,14 @@ def check(root: Path, checked: params.Params) -> None:
             f"measurements: got 'pinned'; data/pinned/{checked.run} has no {', '.join(missing)}: "
             "pass --config measurements=fresh to measure here"
         )
-    for policy in checked.rollouts.policies:
-        first, *others = MEASURED_OF_POLICY
-        tasks = _ids(folder / policy / first)
-        for name in others:
-            if differing := len(tasks ^ _ids(folder / policy / name)):
-                raise params.ParamsError(
-                    f"data/pinned/{checked.run}/{policy}: {first} and {name} are not of the same tasks "
-                    f"({differing} are in one alone): take all from one run"
-                )
     pinned = params.read_yaml(folder / MADE_WITH)
     if lacking := _lacking(pinned):
         raise params.ParamsError(f"{folder / MADE_WITH}: has no {lacking}; bring it back, as with `git checkout`")
+    if changed := _changed(folder, needed[:-1], pinned[MEASUREMENTS]):
+        raise params.ParamsError(
+            f"data/pinned/{checked.run}: {changed}: damaged, or not of the run that {MADE_WITH} was written for; take "
+            "all from one run, or bring them back, as with `git checkout`"
+        )
     lines = [
         f"{key}: got {now!r}; data/pinned/{checked.run} was measured with {before!r}"
         for key, before, now in _differences(pinned, deciding(checked))
@@ -115,20 +119,19 @@ def pin(root: Path, run: str) -> list[Path]:
     """
     source, target = root / "data" / run, root / "data" / "pinned" / run
     params.run_file(root, run)
-    made_with = params.read_yaml(source / MADE_WITH) if (source / MADE_WITH).exists() else {}
-    lacking = _lacking(made_with)
+    kept = params.read_yaml(source / MADE_WITH) if (source / MADE_WITH).exists() else {}
+    lacking = _lacking(kept)
     if (source / MADE_WITH).exists() and lacking:
         raise PinError(f"{source / MADE_WITH}: has no {lacking}; delete it and finish the run")
-    names = list(MEASURED) if lacking else paths(made_with["rollouts"]["policies"])
+    names = list(MEASURED) if lacking else paths(kept["rollouts"]["policies"])
     if missing := [name for name in (MADE_WITH, *names) if not (source / name).is_file()]:
         raise PinError(
             f"{source}: {', '.join(missing)} missing; make them with `snakemake --cores all --config run={run}`"
         )
     text = _describe(run, source, names)  # reads them all: a damaged one stops here, before anything is overwritten
-    written = (source / MADE_WITH).stat().st_mtime
-    if newer := [name for name in names if (source / name).stat().st_mtime > written]:
+    if changed := _changed(source, names, kept[MEASUREMENTS]):
         raise PinError(
-            f"{source}: {', '.join(newer)} newer than {MADE_WITH}, which says what they were made with: "
+            f"{source}: {changed}: changed since {MADE_WITH} was written, which says what they were made with: "
             f"finish the run with `snakemake --cores all --config run={run}`"
         )
     _see_that_nothing_is_lost(source, target, names)
@@ -136,7 +139,7 @@ def pin(root: Path, run: str) -> list[Path]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / name)
     head = f"# What the measurements of the run {run} were made with. Written by `cuda-agent pin`.\n"
-    (target / MADE_WITH).write_text(head + yaml.safe_dump(made_with, sort_keys=True), encoding="utf-8")
+    (target / MADE_WITH).write_text(head + yaml.safe_dump(kept, sort_keys=True), encoding="utf-8")
     (target / "README.md").write_text(text, encoding="utf-8")
     return [target / name for name in names]
 

@@ -40,7 +40,9 @@ class _Stage:
 
 def _rules(root: Path, run: str, measurements: str) -> list[Any]:
     from snakemake.api import SnakemakeApi
-    from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
+    from snakemake.exceptions import WorkflowError
+    from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings, WorkflowSettings
+    from snakemake_interface_executor_plugins.settings import ExecMode
 
     before = Path.cwd()
     os.chdir(root)
@@ -52,9 +54,13 @@ def _rules(root: Path, run: str, measurements: str) -> list[Any]:
             workflow = api.workflow(
                 resource_settings=ResourceSettings(cores=1),
                 config_settings=ConfigSettings(config={"run": run, "measurements": measurements}),
+                # As a job reads the rules: what a run would be checked for first is no concern of the rules.
+                workflow_settings=WorkflowSettings(exec_mode=ExecMode.SUBPROCESS),
                 snakefile=root / "Snakefile",
             )
             return list(workflow._workflow.rules)
+    except WorkflowError as error:
+        raise params.ParamsError(str(error)) from None
     finally:
         os.chdir(before)
 

@@ -18,8 +18,8 @@ TEMPLATE = PACKAGE.parent / "agent_workdir"
 
 
 def repository() -> Path:
-    """The repository's folder: the current one if it holds ``params.yaml``, else that of this package's checkout."""
-    return Path() if Path("params.yaml").exists() else PACKAGE.parents[1]
+    """The repository: the current folder if it holds parameters and runs, else this package's checkout."""
+    return Path() if Path("params.yaml").exists() and Path("workflow/runs").is_dir() else PACKAGE.parents[1]
 
 
 def _module_path(name: str) -> Path | None:

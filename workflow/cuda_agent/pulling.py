@@ -43,7 +43,10 @@ def pull(root: Path, runs: list[str]) -> None:
     on_path("dvc", "snakemake")
     targets = [f"results@{run}" for run in runs]
     if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
-        raise PullError("dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote")
+        raise PullError(
+            "dvc pull failed: see above; `dvc remote add -d NAME URL` names a remote, and `dvc checkout --force` gives "
+            "up what was changed here"
+        )
     status = ["dvc", "status", "--with-deps", *targets]
     done = subprocess.run(status, cwd=root, check=False, capture_output=True, text=True, encoding="utf-8")
     if done.returncode or "up to date" not in done.stdout:

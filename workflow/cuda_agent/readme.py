@@ -117,7 +117,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
         print(f"{path}: its table differs from results/: `cuda-agent readme` writes it", file=sys.stderr)
         return 1
-    if START not in path.read_text(encoding="utf-8"):
-        raise UserError(f"{path}: has no line {START!r}, after which the table belongs")
-    path.write_text(replaced(path.read_text(encoding="utf-8"), args.root), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    if not 0 <= text.find(START) < text.find(END):
+        raise UserError(f"{path}: has no line {START!r} with {END!r} after it, between which the table belongs")
+    path.write_text(replaced(text, args.root), encoding="utf-8")
     return 0

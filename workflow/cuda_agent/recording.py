@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from cuda_agent import params
+from cuda_agent import made, params
 from cuda_agent.errors import UserError
 from cuda_agent.pulling import on_path
 
@@ -25,22 +25,32 @@ def commit(root: Path, run: str) -> None:
 
     Raises:
         RecordingError: Snakemake would still make something, as the run is unfinished or was made with parameters from
-            the command line: DVC would keep one's results as those of the other. DVC is told nothing then.
+            the command line, or its artefacts come from elsewhere: DVC would keep one's results as those of the other.
+            DVC is told nothing then.
     """
     on_path("dvc", "snakemake")
     params.run_file(root, run)
-    done = _run(root, "snakemake", "--cores", "1", "--dry-run", "--config", f"run={run}")
-    if "Nothing to be done" not in done.stdout + done.stderr:
+    if not any(_finished(root, run, measurements) for measurements in ("fresh", "pinned")):
         raise RecordingError(
             f"DVC is not told of the run {run}: it is not what params.yaml and workflow/runs/{run}.yaml ask for now. "
             f"`snakemake --dry-run --config run={run}` says what differs; what was changed by --config or --configfile "
             "belongs into one of the two files"
         )
+    tables = [str(p.relative_to(root)) for end in ("parquet", "zst") for p in (root / "data" / run).rglob(f"*.{end}")]
+    if text := made.unknown(run, sorted(tables), root):
+        raise RecordingError(f"DVC is not told of the run {run}: {text}")
     stages = _run(root, "dvc", "stage", "list", "--name-only").stdout.split()
     mine = [name for name in stages if re.search(rf"@{re.escape(run)}(-|$)", name)]
     done = _run(root, "dvc", "commit", "--quiet", "--force", *mine)
     if done.returncode:
         raise RecordingError(f"dvc commit failed:\n{done.stdout}{done.stderr}")
+
+
+def _finished(root: Path, run: str, measurements: str) -> bool:
+    """Whether Snakemake has nothing to do; pinned measurements are those of the same parameters, or refused."""
+    config = ("--config", f"run={run}", f"measurements={measurements}")
+    done = _run(root, "snakemake", "--cores", "1", "--dry-run", *config)
+    return "Nothing to be done" in done.stdout + done.stderr
 
 
 def _run(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import io
 import json
 import math
@@ -238,7 +239,10 @@ VERDICTS = schema(
         "reasons": (TEXTS, "what it violated, most important first; empty if nothing"),
         "precision": (TEXT, "precision class: float64, float32, tf32, half"),
         "time_ms": (REAL, "median time of the candidate"),
-        "eager_ms": (REAL, "median time of the eager baseline"),
+        "eager_ms": (
+            REAL,
+            "median time of the eager baseline, beside the candidate; the task's was taken before, alone",
+        ),
         "compile_ms": (REAL, "median time of the torch.compile baseline"),
         "speedup_eager": (REAL, "median of the paired ratios eager / candidate, not the quotient of the medians"),
         "speedup_eager_low": (REAL, "lower end of its bootstrap interval"),
@@ -402,6 +406,12 @@ def read_jsonl(path: Path | str) -> Iterator[Row]:
         if missing:
             raise RecordError(f"{path}: line {i + 1} is no trajectory, as it has no {', '.join(missing)}")
     yield from rows
+
+
+def file_hash(path: Path) -> str:
+    """Hash of what a file holds."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_artefact(path: Path) -> list[Row]:

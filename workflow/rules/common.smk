@@ -36,7 +36,7 @@ def told(check, *args, **kwargs):
         raise WorkflowError(str(error)) from None
 
 
-RUN_FILE = told(parameters.run_file, Path(), config.get("run"))
+RUN_FILE = str(told(parameters.run_file, Path(), config.get("run")))
 
 
 configfile: RUN_FILE
@@ -49,6 +49,9 @@ if PARAMS.measurements == "pinned" and workflow.is_main_process:
 POLICIES = PARAMS.rollouts.policies
 PINNED = PARAMS.measurements == "pinned"
 
+
+# Where jobs write; all else that they read is a source.
+MADE = (f"data/{PARAMS.run}/", f"results/{PARAMS.run}/", "work/")
 
 # What the results are computed from, by the name of the artefact.
 ARTEFACTS = {
@@ -128,21 +131,29 @@ def gpus(device):
 
 def check_sources():
     """Stop where a file that no job makes is missing."""
-    made = ("data/pinned/", f"data/{PARAMS.run}/", f"results/{PARAMS.run}/", "work/")
-    told(sources.check, {r.name: r.input for r in workflow.rules}, made)
+    told(
+        sources.check,
+        {r.name: r.input for r in workflow.rules},
+        (*MADE, "data/pinned/"),
+    )
 
 
 def watch_outputs():
-    """Have a job run again where its output is not what it wrote: DVC, git or a hand put another there.
+    """Have a job run again where its output is not what it wrote, or a source not what it read, whatever their times.
 
-    Of what no job of this folder wrote, Snakemake cannot know which parameters it follows from; that is said.
+    DVC, git or a hand may have put another file there. Of what no job of this folder wrote, Snakemake cannot know which parameters it follows from; that is said.
     """
     for made_by in workflow.rules:
         if not any(is_flagged(path, "temp") for path in made_by.output):
             made_by.set_params(
                 replaced=lambda wildcards, patterns=made_by.output: sum(
                     made.replaced(path.apply_wildcards(wildcards)) for path in patterns
-                )
+                ),
+                sources=lambda wildcards, patterns=made_by.input: [
+                    made.source_hash(path.apply_wildcards(wildcards))
+                    for path in patterns
+                    if not path.startswith(MADE)
+                ],
             )
     lock = lock_folder() if workflow.is_main_process else None
     if lock is None:
@@ -163,12 +174,15 @@ def lock_folder():
     """
     path = Path(".snakemake/held")
     path.parent.mkdir(exist_ok=True)
-    lock = path.open("w")
+    lock = path.open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
         return None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
     return lock
 
 
@@ -177,8 +191,9 @@ def hold_folder():
     global _held
     _held = lock_folder()
     if _held is None:
+        holder = Path(".snakemake/held").read_text() or "unknown"
         raise WorkflowError(
-            f"another snakemake works in {Path.cwd()}: wait for it, or stop it"
+            f"another snakemake works in {Path.cwd()}: wait for it, or stop it (process {holder})"
         )
 
 

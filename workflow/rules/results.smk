@@ -24,7 +24,7 @@ FIGURES = [
 NOTEBOOKS = ["dataset", "rollouts", "results"]
 
 
-# Written after what was measured, so that one of an unfinished run is seen to be older.
+# Says by which hashes it belongs to what was measured, so that one of an unfinished run is seen.
 rule parameters:
     input:
         observations=ARTEFACTS["observations"],
@@ -37,6 +37,7 @@ rule parameters:
         "work/<run>/logs/parameters.log",
     params:
         deciding=json.dumps(pinning.deciding(PARAMS), sort_keys=True),
+        code=code("cuda_agent.pinning"),
     script:
         "../scripts/parameters.py"
 

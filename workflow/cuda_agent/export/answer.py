@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from cuda_agent.workspace import SubmissionError, is_submitted
 from cuda_agent.workspace.layout import MAX_FILE_BYTES, MAX_FILES
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")  # https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+_THOUGHT_ENDS = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _LANGUAGES = {".py": "python", ".cu": "cuda", ".cuh": "cuda"}
 _MARKUP = "#*`:\"' \t"  # what a path may be dressed in, as in "### `model_new.py`:"
 
@@ -30,14 +31,15 @@ def loads_answer(answer: str) -> dict[str, str]:
     """The files of an answer: path in the workspace -> text, which ends with a line's end unless it is empty.
 
     A block's path is the last word of its info string, or else the whole of the last line before it that is not empty.
-    A block without either, a remark for example, is no file. What stands before ``</think>`` is not read.
+    A block without either, a remark for example, is no file. Thoughts before the answer, which end with
+    ``</think>``, are not read.
 
     Raises:
         SubmissionError: no block has a path; a path is no part of a submission, or there twice; a block is not closed,
             as in an answer that was cut; there are more or larger files than a workspace may submit.
     """
     files: dict[str, str] = {}
-    before, lines = "", iter(answer.rpartition("</think>")[2].split("\n"))
+    before, lines = "", iter(_spoken(answer.replace("\r\n", "\n")).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line.rstrip())
         if not opened:
@@ -54,6 +56,13 @@ def loads_answer(answer: str) -> dict[str, str]:
     return files
 
 
+def _spoken(answer: str) -> str:
+    """An answer without the thoughts before it; their beginning may stand in the prompt, their end is a line then."""
+    if answer.lstrip().startswith("<think>"):
+        return answer.partition("</think>")[2]
+    return _THOUGHT_ENDS.split(answer, maxsplit=1)[-1]
+
+
 def _path(words: list[str]) -> str:
     """The word as a path, without markup; empty if it looks like none."""
     word = words[0].strip(_MARKUP).removeprefix("./") if words else ""
@@ -64,8 +73,8 @@ def _until(lines: Iterator[str], fence: str, path: str) -> str:
     """The lines up to the end of a block."""
     text = []
     for line in lines:
-        closing = line.strip()
-        if closing and set(closing) == {fence[0]} and len(closing) >= len(fence):
+        closing = _FENCE.fullmatch(line.rstrip())
+        if closing and not closing[2] and closing[1].startswith(fence):
             return "".join(f"{part}\n" for part in text)
         text.append(line)
     raise SubmissionError(f"the code block of {path or 'no file'} is not closed: the answer was cut")

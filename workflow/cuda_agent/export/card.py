@@ -178,7 +178,8 @@ def card(
         "\n".join(f"- {limit}" for limit in about.LIMITS),
         "## Licences",
         f"The text of the tasks is under {about.OWN_LICENSE}. Column `spdx` names the licences of the libraries that a "
-        f"task calls; all that occur: {', '.join(about.licenses(tasks))}. There is no personal data in it.",
+        f"task calls ({', '.join(sorted({spdx for row in tasks for spdx in row['spdx']})) or 'none'} in this set). "
+        "There is no personal data in it.",
         "## Citation",
         f"Cite the paper whose method this reproduces, [arXiv:2602.24286]({about.PAPER}), and this project.",
     ]

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--split", choices=["train", "test"], default="train", help="of which tasks (default: %(default)s)"
         )
         one.add_argument("--out", type=Path, required=True, help="file to write")
-    sft.add_argument("--policy", help="whose trajectories")
+    sft.add_argument("--policy", help="whose trajectories; needed")
     sft.add_argument(
         "--min-reward",
         type=int,

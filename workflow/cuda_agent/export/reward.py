@@ -26,7 +26,7 @@ from cuda_agent.workspace.layout import Backend
 
 _FLAGS = ("compiled", "correct", "compliant")
 _SPEEDUPS = ("speedup_eager", "speedup_compile")
-_pools: dict[tuple[int, str, str], Pool] = {}  # by process, run and device: a process that was forked needs its own
+_pools: dict[tuple[int, str, str], Pool] = {}  # by process, run and device
 _making = threading.Lock()
 
 
@@ -86,7 +86,7 @@ def trl_reward(
         completions: texts, or conversations whose last message is the answer.
         reward_model, extra_info: these columns of the export, repeated as TRL does.
     """
-    answers = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
+    answers = [c if isinstance(c, str) else c[-1].get("content") or "" for c in completions]
     about = zip(answers, reward_model, extra_info, strict=True)
     return [compute_score("cuda-agent", answer, r["ground_truth"], extra)["score"] for answer, r, extra in about]
 
@@ -95,6 +95,11 @@ def _pool(run: str, device: str, sandbox: Any) -> Pool:
     """This process's pool, which stays for the next answer: loading torch takes longer than many judgements."""
     key = (os.getpid(), run, device)
     with _making:
+        if any(process != os.getpid() for process, _, _ in _pools):
+            raise MachineError(
+                "this process was forked from one that has judged, whose threads of torch a fork does not bring along: "
+                "start workers before anything is judged, or by the method spawn or forkserver"
+            )
         if key not in _pools:
             machine.check_device(device, compiles=True)
             pool = Pool(device, sandbox)

@@ -55,7 +55,8 @@ def fast_p(rows: Rows, params: Params) -> bytes:
             style.panel(ax, f"against {NAMES[baseline]}")
         axes[0].set_ylabel("fast$_p$: share of tasks")
         style.legend(fig, axes[0])
-        style.caption(fig, _where(rows, params))
+        edge = "; on the left edge p = 0" if 0 in marks else ""
+        style.caption(fig, f"{_where(rows, params)}{edge}")
         return style.svg(fig)
 
 
@@ -65,7 +66,7 @@ def speedups(rows: Rows, params: Params) -> bytes:
     if not rows["verdicts"]:
         return _no_data("no verdicts")
     if not right:
-        return _no_data(f"none of {style.count(len(rows['verdicts']), 'kernel')} passed and was timed")
+        return _no_data(f"none of {style.count(len(rows['verdicts']), 'task')} has a kernel that passed and was timed")
     right.sort(key=lambda v: (speedup(v, "eager") or speedup(v, "compile"), v["policy"], v["task_id"]))
     tasks = {t["task_id"]: t for t in rows["tasks"]}
     several = len({v["policy"] for v in right}) > 1
@@ -95,8 +96,8 @@ def speedups(rows: Rows, params: Params) -> bytes:
         ax.grid(axis="x")
         ax.set_xlabel("speed-up (times as fast as the baseline, log scale)")
         style.legend(fig, ax)
-        style.caption(fig, f"{len(right)} of {style.count(len(rows['verdicts']), 'kernel')} passed and "
-                          f"{'was' if len(right) == 1 else 'were'} timed; {_where(rows, params)}")  # fmt: skip
+        style.caption(fig, f"kernels that passed and were timed: {len(right)}, of "
+                          f"{style.count(len(rows['verdicts']), 'task')} tried; {_where(rows, params)}")  # fmt: skip
         return style.svg(fig)
 
 

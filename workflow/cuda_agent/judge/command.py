@@ -19,6 +19,12 @@ from cuda_agent.tasks import normal
 from cuda_agent.workspace.layout import Backend
 
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2
+_REWARDS = {
+    -1: "not correct, or not compliant",
+    1: "correct, not faster than eager",
+    2: "the median ratio is faster than eager, but not than torch.compile",
+    3: "the median ratios are faster than eager and torch.compile",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +146,7 @@ def in_words(row: dict[str, Any], found: dict[str, Any], confidence: float) -> s
     lines += [
         f"{'kernels':<10} {seen}",
         f"{'checks':<10} {len(checks)} comparisons with the reference",
-        f"{'reward':<10} {found['reward']}",
+        f"{'reward':<10} {found['reward']} ({_REWARDS[found['reward']]})",
     ]
     lines.append(f"{'isolation':<10} {row['isolation']}")
     return "\n".join(lines)

@@ -103,7 +103,8 @@ def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:
     home = f"data/{params.run}"
     tasks, observations = rows["tasks"], rows["observations"]
     verified = Counter(o["status"] for o in rows["operators"])
-    libraries = sorted({f"{o['source']} {o['version']}" for o in rows["operators"]})
+    # Without the build, as in +cpu: operators are the same in each, and so are the bytes of the paper.
+    libraries = sorted({f"{o['source']} {o['version'].partition('+')[0]}" for o in rows["operators"] if o["version"]})
     out = {
         "operators.libraries": _entry(libraries, "", f"{home}/operators.parquet"),
         "operators.verified": _entry(verified["verified"], "operators", f"{home}/operators.parquet"),

@@ -188,4 +188,5 @@ def run(args: argparse.Namespace) -> int:
     """Pin, and list what was pinned."""
     for path in pin(args.root, args.run):
         print(path)
+    print(f"DVC watches these files: tell it with `make record RUN={args.run}`, or `dvc repro` makes the run again")
     return 0

@@ -109,33 +109,28 @@ def test_an_experiment_on_a_filter_observes_nothing_again(published):
 
 
 def test_files_that_dvc_put_back_are_not_taken_for_others(published):
-    """Two margins by DVC, the first one's files put back by it: Snakemake makes the second one's again, if asked to."""
-    numbers = published.root / "results/laptop/numbers.json"
-    parameters = (published.root / "params.yaml").read_text()
-
-    def margin():
-        return json.loads(numbers.read_text())["params.results.faster_margin"]["value"]
-
-    for value in (0.3, 0.6):
-        set_params(published.root, {"results": {"faster_margin": value}})
-        published.run("dvc", "repro", "results@laptop")
-        assert margin() == value
-    set_params(published.root, {"results": {"faster_margin": 0.3}})
-    _, text = published.run("dvc", "repro", "results@laptop")
-    assert margin() == 0.3
-    other = ("--config", "results={faster_margin: 0.6}")
-    _, text = published.snakemake(*other)
-    assert margin() == 0.6
-    assert not {"observe", "rollout", "judge", "filter"} & set(jobs(text))
-    _, text = published.snakemake(*other)
-    assert "Nothing to be done" in text
-    code, text = published.run("cuda-agent", "record", "laptop", ok=False)  # 0.6 is not what params.yaml says
+    """Two windows by DVC, the first one's files put back by it: Snakemake makes the second one's again, if asked to."""
+    parameters = published.root / "params.yaml"
+    filtered = published.root / "data/laptop/filtered.parquet"
+    before, text, made = parameters.read_text(), "", {}
+    observed = records.read(published.root / "data/laptop/observations.parquet", records.OBSERVATIONS)
+    limit = sorted(o["eager_ms"] for o in observed if o["eager_ms"] is not None)[-1]
+    other = {"filtering": {"time_window_ms": [0.001, 0.999 * limit]}}
+    for name in ("first", "other", "first"):
+        parameters.write_text(before)
+        if name == "other":
+            set_params(published.root, other)
+        _, text = published.run("dvc", "repro", "filtering@laptop")
+        assert made.setdefault(name, filtered.read_bytes()) == filtered.read_bytes()
+    assert made["first"] != made["other"]
+    assert "skipping run, checking out outputs" in text
+    _, text = published.snakemake(f"--config=filtering={other['filtering']}", str(filtered.relative_to(published.root)))
+    assert "filtered.parquet: is not what its job wrote" in text
+    assert (jobs(text), filtered.read_bytes()) == ({"filter": 1}, made["other"])
+    code, text = published.run("cuda-agent", "record", "laptop", ok=False)
     assert (code, "not what params.yaml" in text) == (2, True)
-    (published.root / "params.yaml").write_text(parameters)
-    published.snakemake()
-    published.run("cuda-agent", "record", "laptop")
-    _, text = published.run("dvc", "status", "results@laptop", "--with-deps")
-    assert "up to date" in text
+    published.run("dvc", "checkout", "--force", "filtering@laptop")
+    assert filtered.read_bytes() == made["first"]
 
 
 def test_a_change_of_library_code_is_seen_by_both_tools(published):

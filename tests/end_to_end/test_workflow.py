@@ -120,6 +120,11 @@ def test_a_filter_leaves_out_the_same_of_everything_that_was_pinned(other):
     assert numbers["policy.codegen.n"]["value"] == len(expected)
     other.snakemake()
     other.run("cuda-agent", "record", "laptop")
+    known = other.root / ".snakemake/made"
+    known.rename(known.with_name("away"))
+    code, text = other.run("cuda-agent", "record", "laptop", ok=False)
+    assert (code, "not made in this folder" in text) == (2, True)
+    known.with_name("away").rename(known)
     assert len(records.read_artefact(other.root / "data/laptop/codegen/submissions.parquet")) == len(submitted)
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def published():
-    return list(csv.DictReader((ROOT / "paper" / "published_table1.csv").open()))
+    return records.read_csv(ROOT / "paper" / "published_table1.csv")
 
 
 def tables(rows, parameters, published):

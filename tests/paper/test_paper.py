@@ -1,4 +1,3 @@
-import csv
 import re
 from pathlib import Path
 
@@ -18,7 +17,7 @@ CASES = {
 
 
 def table(name):
-    return list(csv.DictReader((PAPER / name).open()))
+    return records.read_csv(PAPER / name)
 
 
 def numbers_of(rows, settings, metrics=None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +63,12 @@ def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
         Their paths, relative to ``root``, sorted.
     """
     found = []
-    for path, seen in _recorded(folders, root):
+    for place in (place for folder in folders for place in (root / FOLDER / folder).rglob("*.json")):
+        path, seen = place.relative_to(root / FOLDER).with_suffix(""), _read(place)
         if (root / path).is_file() and records.file_hash(root / path) != seen["sha256"]:
             _put(path, root, seen["replaced"] + 1)
             found.append(path)
     return sorted(found)
-
-
-def _recorded(folders: Iterable[Path | str], root: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for folder in folders:
-        for place in sorted((root / FOLDER / folder).rglob("*.json")):
-            relative = place.relative_to(root / FOLDER)
-            yield relative.with_name(relative.name.removesuffix(".json")), _read(place)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ nested evidence are JSON text with sorted keys.
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import hashlib
 import io
@@ -414,9 +415,12 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_artefact(path: Path) -> list[Row]:
-    """Rows of an artefact, whose name says what it is. Raises what :func:`read` and :func:`read_jsonl` raise."""
-    schema = ARTEFACTS.get(path.stem)
+def read_artefact(path: Path | str, name: str | None = None) -> list[Row]:
+    """Rows of an artefact: of the one of this name, or that the file is named after.
+
+    Raises what :func:`read` and :func:`read_jsonl` raise.
+    """
+    schema = ARTEFACTS.get(name or Path(path).stem)
     return read(path, schema) if schema else list(read_jsonl(path))
 
 
@@ -435,6 +439,12 @@ def cut(source: Path, target: Path, tasks: Container[str]) -> int:
     else:
         write_jsonl(target, kept)
     return len(rows) - len(kept)
+
+
+def read_csv(path: Path | str) -> list[dict[str, str]]:
+    """Rows of a table with a head."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def json_text(value: Any) -> str:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.io import is_flagged
 from snakemake.logging import logger
 
 # Jobs run the library of this checkout, also where another one is installed (as in a copy made by `dvc exp run --temp`).
@@ -141,20 +140,20 @@ def check_sources():
 def watch_outputs():
     """Have a job run again where its output is not what it wrote, or a source not what it read, whatever their times.
 
-    DVC, git or a hand may have put another file there. Of what no job of this folder wrote, Snakemake cannot know which parameters it follows from; that is said.
+    DVC, git or a hand may have put another file there. Of what no job of this folder wrote, Snakemake cannot know which
+    parameters it follows from; that is said.
     """
     for made_by in workflow.rules:
-        if not any(is_flagged(path, "temp") for path in made_by.output):
-            made_by.set_params(
-                replaced=lambda wildcards, patterns=made_by.output: sum(
-                    made.replaced(path.apply_wildcards(wildcards)) for path in patterns
-                ),
-                sources=lambda wildcards, patterns=made_by.input: [
-                    made.source_hash(path.apply_wildcards(wildcards))
-                    for path in patterns
-                    if not path.startswith(MADE)
-                ],
-            )
+        made_by.set_params(
+            replaced=lambda wildcards, patterns=made_by.output: sum(
+                made.replaced(path.apply_wildcards(wildcards)) for path in patterns
+            ),
+            sources=lambda wildcards, patterns=made_by.input: [
+                made.source_hash(path.apply_wildcards(wildcards))
+                for path in patterns
+                if not path.startswith(MADE)
+            ],
+        )
     lock = lock_folder() if workflow.is_main_process else None
     if lock is None:
         return  # jobs of another Snakemake may be writing
@@ -191,7 +190,7 @@ def hold_folder():
     global _held
     _held = lock_folder()
     if _held is None:
-        holder = Path(".snakemake/held").read_text() or "unknown"
+        holder = Path(".snakemake/held").read_text(encoding="utf-8") or "unknown"
         raise WorkflowError(
             f"another snakemake works in {Path.cwd()}: wait for it, or stop it (process {holder})"
         )

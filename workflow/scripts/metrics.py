@@ -1,14 +1,12 @@
 """Compute the metrics and the tables of a run."""
 
-import csv
 from pathlib import Path
 
 from cuda_agent import evaluation, job, params, records
 
 with job.running(snakemake):
     inputs = dict(snakemake.input.items())
-    with Path(inputs.pop("published")).open(newline="", encoding="utf-8") as file:
-        published = list(csv.DictReader(file))
+    published = records.read_csv(inputs.pop("published"))
     rows = evaluation.read(inputs)
     metrics = evaluation.metrics(
         rows["verdicts"],

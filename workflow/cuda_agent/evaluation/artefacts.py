@@ -36,10 +36,7 @@ def read(paths: Mapping[str, Path | str | Iterable[Path | str]]) -> dict[str, li
     out: dict[str, list[Row]] = {name: [] for name in sorted(known)}
     for name, given in paths.items():
         for path in [given] if isinstance(given, str | Path) else given:
-            if name == "trajectories":
-                out[name].extend(records.read_jsonl(path))
-            else:
-                out[name].extend(records.read(path, records.ARTEFACTS[name]))
+            out[name].extend(records.read_artefact(path, name))
     return out
 
 

@@ -41,6 +41,10 @@ def commit(root: Path, run: str) -> None:
         raise RecordingError(f"DVC is not told of the run {run}: {text}")
     stages = _run(root, "dvc", "stage", "list", "--name-only").stdout.split()
     mine = [name for name in stages if re.search(rf"@{re.escape(run)}(-|$)", name)]
+    if not mine:
+        raise RecordingError(
+            f"dvc.yaml has no stages for the run {run}: `make format` writes them, then record it again"
+        )
     done = _run(root, "dvc", "commit", "--quiet", "--force", *mine)
     if done.returncode:
         raise RecordingError(f"dvc commit failed:\n{done.stdout}{done.stderr}")

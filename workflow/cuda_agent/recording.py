@@ -26,7 +26,7 @@ def commit(root: Path, run: str) -> None:
     Raises:
         RecordingError: Snakemake would still make something, as the run is unfinished or was made with parameters from
             the command line, or its artefacts come from elsewhere: DVC would keep one's results as those of the other.
-            DVC is told nothing then.
+            Or dvc.yaml has no stages for the run. DVC is told nothing then.
     """
     on_path("dvc", "snakemake")
     params.run_file(root, run)
@@ -39,9 +39,11 @@ def commit(root: Path, run: str) -> None:
     tables = [str(p.relative_to(root)) for end in ("parquet", "zst") for p in (root / "data" / run).rglob(f"*.{end}")]
     if text := made.unknown(run, sorted(tables), root):
         raise RecordingError(f"DVC is not told of the run {run}: {text}")
-    stages = _run(root, "dvc", "stage", "list", "--name-only").stdout.split()
-    mine = [name for name in stages if re.search(rf"@{re.escape(run)}(-|$)", name)]
-    if not mine:
+    listed = _run(root, "dvc", "stage", "list", "--name-only")
+    if listed.returncode:
+        raise RecordingError(f"dvc stage list failed:\n{listed.stdout}{listed.stderr}")
+    mine = [name for name in listed.stdout.split() if re.search(rf"@{re.escape(run)}(-|$)", name)]
+    if not mine:  # without a target DVC would commit every other run
         raise RecordingError(
             f"dvc.yaml has no stages for the run {run}: `make format` writes them, then record it again"
         )

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
 SMALL = {
-    "operators": {"sources": ["torch"]},
-    "synthesis": {"candidates": 10, "mix": {"torch#1": 1, "torch#2": 1}, "target_bytes": [200_000, 1_000_000]},
+    "operators": {"sources": ["torch"], "names": r"torch\.(nn\.[A-Z]|[a-e])\w+"},
+    "synthesis": {"candidates": 6, "mix": {"torch#1": 1, "torch#2": 1}, "target_bytes": [200_000, 1_000_000]},
     "observation": {"repeats": 3, "warmup": 1},
     "filtering": {"time_window_ms": [0.001, 1000]},
     "rollouts": {"tasks": 3},

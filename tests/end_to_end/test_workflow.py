@@ -11,7 +11,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 from cuda_agent import evaluation, records
-from helpers import jobs, set_params
+from helpers import SMALL, jobs, set_params
 
 pytestmark = pytest.mark.end_to_end
 
@@ -40,7 +40,7 @@ def test_the_funnel_adds_up(finished):
     rejections = rows(finished, "rejections.parquet", records.REJECTIONS)
     contaminated = rows(finished, "contaminated.parquet", records.REJECTIONS)
     tasks = rows(finished, "tasks.parquet", records.TASKS)
-    assert len(candidates) == 10
+    assert len(candidates) == SMALL["synthesis"]["candidates"]
     assert {c["candidate_id"] for c in candidates} == {o["candidate_id"] for o in observations}
     kept = [r["candidate_id"] for part in (rejections, contaminated, tasks) for r in part]
     assert sorted(kept) == sorted(c["candidate_id"] for c in candidates)
@@ -136,6 +136,20 @@ def test_a_source_that_changed_is_seen_however_old_it_looks(finished):
         os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
         _, said = finished.snakemake("--dry-run")
         assert expected == set(jobs(said)) - {"all"}
+
+
+def test_a_script_counts_by_its_content_as_all_sources_do(finished):
+    """A change is seen where all that a rule makes is temporary; a change of branch and back changes times alone."""
+    script = finished.root / "workflow/scripts/observe.py"
+    before = script.read_bytes()
+    script.write_bytes(before + b"\n")
+    _, text = finished.snakemake("--dry-run")
+    assert "observe" in jobs(text)
+    script.write_bytes(before)
+    for name in finished.git("ls-files", "-z").split("\0")[:-1]:
+        (finished.root / name).touch()
+    _, text = finished.snakemake("--dry-run")
+    assert "Nothing to be done" in text
 
 
 def test_the_stages_are_what_the_rules_say_whatever_the_parameters(finished):
@@ -249,5 +263,5 @@ def test_a_killed_run_goes_on_where_it_stopped(finished, make_repository, step, 
     assert f"({len(before)} resumed)" in log.read_text()
     assert not list(journal.rglob("*.json"))
     parquet = pq.read_table(repository.root / target)
-    expected = {"observe": 10, "rollout": 3}[step]
+    expected = {"observe": SMALL["synthesis"]["candidates"], "rollout": SMALL["rollouts"]["tasks"]}[step]
     assert parquet.num_rows == expected

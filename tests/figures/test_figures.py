@@ -40,6 +40,17 @@ def test_bytes_depend_on_the_rows_alone(name, rows, parameters, drawn):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_figure_is_the_same_where_a_processor_computes_another_last_digit(name, rows, parameters, drawn):
+    assert FIGURES[name](synthetic_run.nudged(rows), parameters) == drawn[name]
+
+
+def test_figures_in_one_page_do_not_take_each_others_clips(drawn):
+    named = {name: set(re.findall(rb'<clipPath id="([^"]+)"', svg)) for name, svg in drawn.items()}
+    assert named["fast_p"]
+    assert len(set.union(*named.values())) == sum(map(len, named.values()))
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_figure_changes_with_its_rows(name, parameters, drawn):
     assert FIGURES[name](synthetic_run.make(seed=1), parameters) != drawn[name]
 

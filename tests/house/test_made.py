@@ -37,6 +37,15 @@ def test_another_file_in_its_place_counts_once(root):
     assert made.replaced(RESULT, root) == 2
 
 
+def test_another_file_stays_one_until_a_job_makes_the_output_again(root):
+    """Whatever ``snakemake --touch`` says of it in between."""
+    (root / DATA).write_text("other")
+    notice(root)
+    assert [str(path) for path in made.foreign(["data/r", "results/r"], root)] == [DATA]
+    made.record([DATA], root)
+    assert made.foreign(["data/r", "results/r"], root) == []
+
+
 def test_what_a_job_writes_after_that_is_its_own(root):
     """Its parameters keep the count: they would differ from those of the job otherwise."""
     (root / DATA).write_text("other")
@@ -62,7 +71,7 @@ def test_what_no_job_wrote_is_named(root):
     assert "without data/r it is made here" in said
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sha256": "", "replaced": "x"}'])
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sha256": "", "replaced": "x", "by_job": true}'])
 def test_a_damaged_record_is_of_no_file(root, text):
     (root / made.FOLDER / f"{DATA}.json").write_text(text)
     assert made.replaced(DATA, root) == 0

@@ -105,6 +105,7 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
         ("filtering.time_window_ms", [True, 5], "true and false are no numbers"),
         ("operators.sources", [], "a list with at least 1"),
         ("operators.sources", ["torch", "torch"], "allowed: each once"),
+        ("operators.names", "(", "operators.names: got '('; allowed: a regular expression"),
         ("rollouts.policies", ["codegen", "codegen"], "allowed: each once"),
         ("results.fast_p", [1, 0.5], "rising order"),
         ("observation.device", "tpu", "'cpu' or 'cuda'"),

@@ -36,3 +36,15 @@ def test_a_broken_dvc_yaml_is_not_taken_for_one_without_stages(repository):
     (repository / "dvc.yaml").write_text("stages: [\n")
     with pytest.raises(recording.RecordingError, match="dvc stage list failed"):
         recording.commit(repository, "known")
+
+
+def test_a_file_that_no_job_wrote_is_refused_whatever_snakemake_was_told(repository):
+    path = repository / "results/known/tables/results.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("made")
+    made.record(["results/known/tables/results.csv"], repository)
+    path.write_text("forged")
+    made.notice(["results/known"], repository)
+    with pytest.raises(recording.RecordingError, match=r"tables/results.csv is not what its job wrote"):
+        recording.commit(repository, "known")
+    assert not (repository / "dvc.lock").exists()

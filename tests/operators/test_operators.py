@@ -7,6 +7,7 @@ import pytest
 import torch
 from cuda_agent import params as p
 from cuda_agent import records
+from cuda_agent.errors import UserError
 from cuda_agent.journal import Journal
 from cuda_agent.operators import behaviour, collection, discover, modeling, trial
 from cuda_agent.sandbox import Pool
@@ -127,7 +128,7 @@ BATCH = [
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(collection, "discover", lambda *_: [("torch", BATCH)])
+    monkeypatch.setattr(collection, "discover", lambda _, params, __: [("torch", collection._named(params, BATCH))])
     return PARAMS.operators.model_copy(update={"sources": ["torch"]})
 
 
@@ -147,3 +148,14 @@ def test_an_operator_that_crashes_costs_only_itself_and_the_rows_are_the_same_ag
     again = collection.collect(few, PARAMS.sandbox, 1, journal, lambda *a, resumed=False: told.append(resumed))
     assert again == rows
     assert told == [False, True]
+
+
+def test_names_are_chosen_by_a_regular_expression():
+    chosen = PARAMS.operators.model_copy(update={"sources": ["torch"], "names": r"torch\.ab\w+"})
+    rows = collection.collect(chosen, PARAMS.sandbox, 1)
+    assert [r["name"] for r in rows] == ["torch.abs", "torch.absolute"]
+
+
+def test_names_that_nothing_has_are_refused(few):
+    with pytest.raises(UserError, match=r"operators.names: no operator of torch is named 'torch.gone'"):
+        collection.collect(few.model_copy(update={"names": "torch.gone"}), PARAMS.sandbox, 1)

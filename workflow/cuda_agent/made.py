@@ -21,10 +21,10 @@ def _record(path: Path, root: Path) -> Path:
     return root / FOLDER / f"{path}.json"
 
 
-def _put(path: Path, root: Path, times: int) -> None:
+def _put(path: Path, root: Path, times: int, *, by_job: bool) -> None:
     place = _record(path, root)
     place.parent.mkdir(parents=True, exist_ok=True)
-    records.write_json(place, {"sha256": records.file_hash(root / path), "replaced": times})
+    records.write_json(place, {"sha256": records.file_hash(root / path), "replaced": times, "by_job": by_job})
 
 
 def record(paths: Iterable[Path | str], root: Path = Path()) -> None:
@@ -35,7 +35,7 @@ def record(paths: Iterable[Path | str], root: Path = Path()) -> None:
         root: the repository.
     """
     for path in map(Path, paths):
-        _put(path, root, replaced(path, root))
+        _put(path, root, replaced(path, root), by_job=True)
 
 
 def replaced(path: Path | str, root: Path = Path()) -> int:
@@ -47,9 +47,9 @@ def _read(place: Path) -> dict[str, Any]:
     """A record; one that is not there or damaged belongs to no file."""
     try:
         seen = json.loads(place.read_text(encoding="utf-8"))
-        return {"sha256": seen["sha256"], "replaced": int(seen["replaced"])}
+        return {"sha256": seen["sha256"], "replaced": int(seen["replaced"]), "by_job": bool(seen["by_job"])}
     except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return {"sha256": "", "replaced": 0}
+        return {"sha256": "", "replaced": 0, "by_job": False}
 
 
 def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
@@ -63,12 +63,22 @@ def notice(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
         Their paths, relative to ``root``, sorted.
     """
     found = []
-    for place in (place for folder in folders for place in (root / FOLDER / folder).rglob("*.json")):
-        path, seen = place.relative_to(root / FOLDER).with_suffix(""), _read(place)
+    for path, seen in _known(folders, root):
         if (root / path).is_file() and records.file_hash(root / path) != seen["sha256"]:
-            _put(path, root, seen["replaced"] + 1)
+            _put(path, root, seen["replaced"] + 1, by_job=False)
             found.append(path)
-    return sorted(found)
+    return found
+
+
+def foreign(folders: Iterable[Path | str], root: Path = Path()) -> list[Path]:
+    """Outputs in whose place another file was noticed and that no job has made again since, as after ``--touch``."""
+    return [path for path, seen in _known(folders, root) if (root / path).is_file() and not seen["by_job"]]
+
+
+def _known(folders: Iterable[Path | str], root: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Outputs on record below some folders, sorted, with their records."""
+    places = sorted(place for folder in folders for place in (root / FOLDER / folder).rglob("*.json"))
+    return [(place.relative_to(root / FOLDER).with_suffix(""), _read(place)) for place in places]
 
 
 @functools.cache

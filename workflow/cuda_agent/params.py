@@ -7,6 +7,7 @@ the models have no defaults of their own, so that there is one source for each.
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -121,11 +122,16 @@ class Operators(Section):
 
     sources: Annotated[list[Literal["torch", "transformers"]], Field(min_length=1)]
     transformers_models: PositiveInt | None
+    names: str
     timeout_s: PositiveFloat
 
     @model_validator(mode="after")
     def _check(self) -> Operators:
         _each_once("sources", self.sources)
+        try:
+            re.compile(self.names)
+        except re.error as error:
+            raise ValueError(f"names: got {self.names!r}; allowed: a regular expression of Python ({error})") from None
         return self
 
 

@@ -25,7 +25,7 @@ def commit(root: Path, run: str) -> None:
 
     Raises:
         RecordingError: Snakemake would still make something, as the run is unfinished or was made with parameters from
-            the command line, or its artefacts come from elsewhere: DVC would keep one's results as those of the other.
+            the command line, or some of it comes from elsewhere: DVC would keep one's results as those of the other.
             Or dvc.yaml has no stages for the run. DVC is told nothing then.
     """
     on_path("dvc", "snakemake")
@@ -39,6 +39,11 @@ def commit(root: Path, run: str) -> None:
     tables = [str(p.relative_to(root)) for end in ("parquet", "zst") for p in (root / "data" / run).rglob(f"*.{end}")]
     if text := made.unknown(run, sorted(tables), root):
         raise RecordingError(f"DVC is not told of the run {run}: {text}")
+    if others := made.foreign([f"data/{run}", f"results/{run}"], root):
+        raise RecordingError(
+            f"DVC is not told of the run {run}: {', '.join(map(str, others))} is not what its job wrote, whatever "
+            "--touch told Snakemake: remove it, and Snakemake makes it again"
+        )
     listed = _run(root, "dvc", "stage", "list", "--name-only")
     if listed.returncode:
         raise RecordingError(f"dvc stage list failed:\n{listed.stdout}{listed.stderr}")

@@ -102,7 +102,7 @@ def overrides(wildcards):
 
 
 def code(*modules):
-    """The library modules that a rule runs and a hash of all they import; Snakemake sees the script alone."""
+    """The library modules that a rule runs and a hash of all they import, which Snakemake does not see."""
     return f"{' '.join(modules)} @ {provenance.code_hash(*modules)}"
 
 
@@ -138,12 +138,15 @@ def check_sources():
 
 
 def watch_outputs():
-    """Have a job run again where its output is not what it wrote, or a source not what it read, whatever their times.
+    """Have a job run again where its output is not what it wrote, or a source or its script not what it read.
+
+    Contents count, not times, which a change of branch renews; Snakemake compares the times of scripts, and only with
+    outputs that are still there (the profiles switch that off).
 
     DVC, git or a hand may have put another file there. Of what no job of this folder wrote, Snakemake cannot know which
     parameters it follows from; that is said.
     """
-    for made_by in workflow.rules:
+    for made_by in filter(lambda each: each.script, workflow.rules):
         made_by.set_params(
             replaced=lambda wildcards, patterns=made_by.output: sum(
                 made.replaced(path.apply_wildcards(wildcards)) for path in patterns
@@ -153,6 +156,9 @@ def watch_outputs():
                 for path in patterns
                 if not path.startswith(MADE)
             ],
+            script=made.source_hash(
+                os.path.normpath(f"workflow/rules/{made_by.script}")
+            ),
         )
     lock = lock_folder() if workflow.is_main_process else None
     if lock is None:

@@ -14,6 +14,14 @@ _ROUNDING = 1e-12  # values that differ by no more than this share of the larges
 NORMAL = NormalDist()
 
 
+def settled(value: float) -> float:
+    """A computed number to 12 significant digits, which every processor agrees on.
+
+    Logarithms, exponentials and sums come out one unit in the last place apart on processors with other vector units.
+    """
+    return float(f"{value:.12g}")
+
+
 def generator(seed: int, *names: str) -> np.random.Generator:
     """Random numbers that depend on the seed and on what they are for, not on what was drawn before."""
     digest = hashlib.sha256("\0".join([str(seed), *names]).encode()).digest()
@@ -62,7 +70,7 @@ def bootstrap(
         z = bias + NORMAL.inv_cdf(share)
         ends.append(NORMAL.cdf(bias + z / (1 - acceleration * z)))
     low, high = np.quantile(draws, ends)
-    return float(low), float(high)
+    return settled(low), settled(high)
 
 
 def wilson(successes: int, n: int, confidence: float) -> Interval:
@@ -78,7 +86,8 @@ def wilson(successes: int, n: int, confidence: float) -> Interval:
     scale = 1 + z * z / n
     centre = (p + z * z / (2 * n)) / scale
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
-    return max(0.0, centre - half) if successes else 0.0, min(1.0, centre + half) if successes < n else 1.0
+    low, high = settled(centre - half), settled(centre + half)
+    return max(0.0, low) if successes else 0.0, min(1.0, high) if successes < n else 1.0
 
 
 def geometric_mean(x: np.ndarray) -> np.ndarray:

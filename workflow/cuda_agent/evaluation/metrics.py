@@ -117,7 +117,7 @@ def summary(verdicts: Sequence[Row], results: Results, seed: int, *names: str) -
             confidence=results.confidence,
             rng=intervals.generator(seed, "metrics", *names, what),
         )
-        value = float(statistic(np.asarray(values, dtype=np.float64))) if len(values) else None
+        value = intervals.settled(statistic(np.asarray(values, dtype=np.float64))) if len(values) else None
         return {"value": value, "low": low, "high": high, "n": len(values), "interval": "bca"}
 
     ratios = {b: [speedup(v, b) for v in verdicts] for b in BASELINES}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +25,6 @@ INK, MUTED, FAINT = "#222222", "#666666", "#BBBBBB"
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "path",
-    "svg.hashsalt": "open-cuda-agent",
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "text.color": INK,
@@ -45,6 +46,9 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "figure.facecolor": "white",
 }
+
+_FRACTION = re.compile(r"(?<!scale\()(?<![\d.])-?\d+\.\d{4,}")
+_NAME = re.compile(r'(?<=id=")[pmh][0-9a-f]{10}(?=")')
 
 
 @contextlib.contextmanager
@@ -94,11 +98,24 @@ def log_ticks(axis: Axis) -> None:
 
 
 def svg(fig: Figure) -> bytes:
-    """The figure as SVG without date or other metadata that changes."""
-    out = io.BytesIO()
+    """The figure as SVG, the same bytes for what looks the same: no date, coordinates to a thousandth of a point.
+
+    Processors do not agree on the last digits that matplotlib writes, nor on the names it makes of unrounded
+    coordinates; clips and markers are therefore named by what is drawn.
+    """
+    out = io.StringIO()
     fig.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     # Lines end without blanks, so that a figure kept in git passes whitespace checks.
-    return b"\n".join(line.rstrip() for line in out.getvalue().splitlines()) + b"\n"
+    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    text = _FRACTION.sub(lambda found: f"{round(float(found[0]), 3) + 0:.9g}", text)
+    names = dict.fromkeys(_NAME.findall(text))
+    for i, name in enumerate(names):
+        text = text.replace(name, f"@{i}@")
+    # Of the content, as several figures may stand in one page.
+    drawn = hashlib.sha256(text.encode()).hexdigest()[:10]
+    for i, name in enumerate(names):
+        text = text.replace(f"@{i}@", f"{name[0]}{drawn}-{i}")
+    return text.encode()
 
 
 def no_data(what: str) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from cuda_agent import provenance, records
+from cuda_agent.errors import UserError
 from cuda_agent.journal import Journal
 from cuda_agent.params import Operators, Sandbox
 from cuda_agent.sandbox import Limits, MachineError, Outcome, Pool, Session
@@ -35,7 +37,7 @@ def discover(pool: Pool, params: Operators, sandbox: Sandbox) -> list[Batch]:
     batches: list[Batch] = []
     with pool.session(Limits.of(sandbox, _DISCOVER_S)) as session:
         if "torch" in params.sources:
-            specs = _value(session.call("cuda_agent.operators.discover:torch_operators", {}))
+            specs = _named(params, _value(session.call("cuda_agent.operators.discover:torch_operators", {})))
             batches += [("torch", specs[i : i + OPERATORS]) for i in range(0, len(specs), OPERATORS)]
         if "transformers" in params.sources:
             models = _value(session.call("cuda_agent.operators.discover:transformers_models", {}))
@@ -50,13 +52,19 @@ def _value(outcome: Outcome) -> Any:
     return outcome.value
 
 
+def _named(params: Operators, specs: list[Spec]) -> list[Spec]:
+    return [spec for spec in specs if re.fullmatch(params.names, spec["name"])]
+
+
 def _try_batch(pool: Pool, batch: Batch, params: Operators, sandbox: Sandbox) -> list[Tried]:
     """Results for a batch, in its order. A child that an operator ended is replaced for those after it."""
     source, specs = batch
     if source == "transformers":
         with pool.session(Limits.of(sandbox, _DISCOVER_S)) as session:
             payload = {"models": specs}
-            specs = _value(session.call("cuda_agent.operators.discover:transformers_operators", payload))
+            specs = _named(
+                params, _value(session.call("cuda_agent.operators.discover:transformers_operators", payload))
+            )
             return _try_specs(pool, source, specs, params, sandbox, session=session)
     return _try_specs(pool, source, specs, params, sandbox, session=None)
 
@@ -108,13 +116,14 @@ def collect(
 
     Raises:
         MachineError: a library cannot be looked into, or no child can be started.
+        UserError: no name is what ``operators.names`` asks for.
     """
     code = provenance.code_hash("cuda_agent.operators.collection")
     versions = {source: importlib.metadata.version(source) for source in params.sources}
     found: list[tuple[str, Spec, dict[str, Any]]] = []
     with Pool("cpu", sandbox, workers, compiles=False) as pool:
         batches = discover(pool, params, sandbox)
-        keys = [Journal.key(source, specs, versions[source], code) for source, specs in batches]
+        keys = [Journal.key(source, specs, params.names, versions[source], code) for source, specs in batches]
 
         def drive(number: int) -> tuple[list[Tried], bool]:
             kept = journal.get(keys[number]) if journal else None
@@ -127,6 +136,9 @@ def collect(
             if progress:
                 progress(source, resumed=resumed)
             found += [(source, spec, result) for spec, result in tried]
+    if not found:
+        libraries = " or ".join(params.sources)
+        raise UserError(f"operators.names: no operator of {libraries} is named {params.names!r} from end to end")
     found.sort(key=lambda f: f[1]["name"])
     same = _same_as(found)
     return [_row(*item, versions[item[0]], same) for item in found]

@@ -7,7 +7,7 @@ import pytest
 import small_catalogue
 import torch
 from cuda_agent.synthesis import compose
-from cuda_agent.synthesis.stack import source_of
+from cuda_agent.synthesis.stack import sources
 from cuda_agent.tasks.load import load_task, outputs_as_list
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,7 +97,9 @@ def test_another_seed_gives_other_candidates():
 
 
 def test_the_published_mix_is_kept_from_the_first_candidate_on():
-    counts = Counter(source_of(MIX, i)[0] for i in range(600))
+    drawn = sources(MIX, 600)
+    assert all(rank == [s for s, _ in drawn[:i]].count(source) for i, (source, rank) in enumerate(drawn))
+    counts = Counter(source for source, _ in drawn)
     assert counts == {"torch#1": 20, "torch#2": 503, "torch#3": 46, "torch#4": 17, "torch#5": 7, "transformers": 7}
 
 

@@ -11,7 +11,7 @@ from cuda_agent.journal import Journal
 from cuda_agent.sandbox import Pool
 from cuda_agent.synthesis import blocks, catalogue, llm
 from cuda_agent.synthesis.catalogue import Operator
-from cuda_agent.synthesis.stack import Stack, source_of, target_of
+from cuda_agent.synthesis.stack import Stack, sources, target_of
 
 Plan = tuple[int, str, list[str], str]  # number, data source, operators, and the stack composer's text
 
@@ -50,7 +50,8 @@ def compose(
     known = catalogue.read(operators)
     stack = Stack(known, params.target_bytes, seed)
     numbers = range(params.candidates) if indices is None else indices
-    plans = [_plan(known, stack, params, seed, index) for index in numbers]
+    mix = sources(params.mix, params.candidates)
+    plans = [_plan(known, stack, params, seed, (index, *mix[index])) for index in numbers]
     texts = {index: text for index, _, _, text in plans}
     if params.composer == "llm":
         if sandbox is None:
@@ -74,8 +75,8 @@ def compose(
     ]
 
 
-def _plan(known: Sequence[Operator], stack: Stack, params: p.Synthesis, seed: int, index: int) -> Plan:
-    source, rank = source_of(params.mix, index)
+def _plan(known: Sequence[Operator], stack: Stack, params: p.Synthesis, seed: int, place: tuple[int, str, int]) -> Plan:
+    index, source, rank = place
     if source == "transformers":
         block = blocks.compose(known, params.target_bytes, seed, rank, index)
         return index, source, [block.operator.name], block.code

@@ -7,6 +7,7 @@ has about the same mix.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
@@ -25,19 +26,20 @@ _FEATURES = (96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
 _LAYOUT_NAMES = ("matrix", "sequence", "image", "signal", "volume")
 
 
-def source_of(mix: Mapping[str, float], index: int) -> tuple[str, int]:
-    """The data source of a candidate, and how many candidates before it have the same.
+def sources(mix: Mapping[str, float], count: int) -> list[tuple[str, int]]:
+    """For each of so many candidates its data source, and how many candidates before it have the same.
 
     Each source's share of the first n candidates is within one of its weight's share of n.
     """
     total = sum(mix.values())
     names = [n for n in sorted(mix) if mix[n] > 0]
     counts: Counter[str] = Counter()
-    name = names[0]
-    for i in range(index + 1):
+    found = []
+    for i in range(count):
         name = max(names, key=lambda n: mix[n] / total * (i + 1) - counts[n])
+        found.append((name, counts[name]))
         counts[name] += 1
-    return name, counts[name] - 1
+    return found
 
 
 def target_of(target_bytes: tuple[int, int], seed: int, index: int) -> int:
@@ -69,7 +71,8 @@ class Stack:
                 name, emit = found
                 self._families.setdefault(name, {}).setdefault(op.same_as, []).append((op, emit))
         self._streams: dict[tuple[str, ...], tuple[Iterator[tuple[str, ...]], list[tuple[str, ...]]]] = {}
-        self._patterns: dict[int, list[tuple[str, ...]]] = {}
+        self._patterns: dict[int, list[tuple[tuple[str, ...], int]]] = {}
+        self._drawn: Counter[tuple[str, ...]] = Counter()
 
     def _pattern(self, length: int, rank: int) -> tuple[tuple[str, ...], int]:
         """The families of the rank-th candidate of this length, and how many earlier ones have the same."""
@@ -79,8 +82,9 @@ class Stack:
             pattern = self._draw_pattern(length, rng)
             while self._nth(pattern, 0) is None:
                 pattern = self._draw_pattern(length, rng)
-            made.append(pattern)
-        return made[rank], made[:rank].count(made[rank])
+            made.append((pattern, self._drawn[pattern]))
+            self._drawn[pattern] += 1
+        return made[rank]
 
     def _draw_pattern(self, length: int, rng: Random) -> tuple[str, ...]:
         while True:
@@ -100,11 +104,12 @@ class Stack:
         """Endless tuples of operators (by `Operator.same_as`) for a pattern; each once before any comes again."""
         rng = Random(f"{self.seed}/stream/{'/'.join(pattern)}")
         groups = [sorted(self._families[name]) for name in pattern]
+        fits = functools.cache(functools.partial(self._fits, pattern))
         seen: set[tuple[str, ...]] = set()
         fruitless = 0
         while True:
             chosen = tuple(rng.choice(g) for g in groups)
-            if chosen in seen or not self._fits(pattern, chosen):
+            if chosen in seen or not fits(chosen):
                 fruitless += 1
                 if fruitless > 500:
                     if not seen:

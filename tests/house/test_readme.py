@@ -7,19 +7,19 @@ from cuda_agent import readme, records
 from cuda_agent.errors import UserError
 
 
-def publish(root, run, margin):
-    measure = {"value": 0.5, "low": 0.25, "high": 0.75}
-    names = ("faster_eager", "faster_compile", "speedup_eager", "speedup_compile")
-    policy = {"n": 8, "passed": 4} | dict.fromkeys(names, measure)
-    records.write_json(root / "results" / run / "metrics.json", {"codegen": policy})
+def publish(root, run, margin=0.05, confidence=0.95):
     numbers = {"judged.device_name": "Example", "judged.versions": {"torch": "9.9"}, "tasks": 9}
-    numbers |= {"params.results.faster_margin": margin}
-    records.write_json(root / "results" / run / "numbers.json", {k: {"value": v} for k, v in numbers.items()})
+    numbers |= {"policies": ["codegen"], "policy.codegen.n": 8, "policy.codegen.passed": 4}
+    numbers |= {"params.results.faster_margin": margin, "params.results.confidence": confidence}
+    entries = {k: {"value": v} for k, v in numbers.items()}
+    for name in ("faster_eager", "faster_compile", "speedup_eager", "speedup_compile"):
+        entries[f"policy.codegen.{name}"] = {"value": 0.5, "low": 0.25, "high": 0.75}
+    records.write_json(root / "results" / run / "numbers.json", entries)
 
 
 @pytest.mark.parametrize("text", ["[]", "5", "{}"])
 def test_results_of_another_form_are_named(tmp_path, text):
-    publish(tmp_path, "a", 0.05)
+    publish(tmp_path, "a")
     (tmp_path / "results" / "a" / "numbers.json").write_text(text)
     with pytest.raises(UserError, match="results: holds results of another form"):
         readme.block(tmp_path)
@@ -39,6 +39,21 @@ def test_the_margin_of_faster_is_named(tmp_path, margins, said):
     text = readme.block(tmp_path)
     assert said in text
     assert all(f"| `{run}` | Example | 9.9 | 9 | `codegen` | 8 | 4 |" in text for run in margins)
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({"a": 0.95}, "; 95 % intervals cover which tasks were drawn"),
+        ({"a": 0.5, "b": 0.5}, "; 50 % intervals cover"),
+        ({"a": 0.995}, "; 99.5 % intervals cover"),
+        ({"a": 0.95, "b": 0.5}, "as it came (95 % in `a`, 50 % in `b`)."),
+    ],
+)
+def test_the_level_of_the_intervals_is_the_runs_own(tmp_path, levels, said):
+    for run, level in levels.items():
+        publish(tmp_path, run, confidence=level)
+    assert said in readme.block(tmp_path)
 
 
 def test_a_readme_without_the_end_of_its_table_keeps_what_follows(tmp_path):

@@ -1,8 +1,11 @@
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import synthetic_run
+import typst
 from cuda_agent import evaluation, paper, params, records
 from cuda_agent.figures import FIGURES
 
@@ -39,6 +42,25 @@ def lay_out(folder, rows, settings):
 def build(folder, out, source=PAPER):
     paper.compile_paper(source, folder / "numbers.json", folder / "tables", folder / "figures", folder / out)
     return (folder / out).read_bytes()
+
+
+def text_of(content):
+    """The words of typst's content, as a query gives it."""
+    if isinstance(content, list):
+        return "".join(map(text_of, content))
+    if content["func"] == "space":
+        return " "
+    found = content.get("text", "")
+    inside = [content[name] for name in ("body", "children", "child") if name in content]
+    return found if isinstance(found, str) and found else text_of(inside)
+
+
+def said(folder, *selectors):
+    """What a paper that was laid out says in its paragraphs, captions and so on, in one line for each selector."""
+    for path in [*PAPER.glob("*.typ"), *PAPER.glob("*.bib")]:
+        shutil.copy(path, folder)
+    query = [typst.query(str(folder / "paper.typ"), s, root=str(folder), ignore_system_fonts=True) for s in selectors]
+    return "\n".join(text_of([json.loads(found)]) for found in query).replace("\u202f", " ")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -92,6 +114,25 @@ def test_sources_that_no_task_came_from_are_named(rows, parameters):
     left = [t for t in rows["tasks"] if t["data_source"] not in ("torch#1", "transformers")]
     numbers = numbers_of({**rows, "tasks": left}, parameters)
     assert numbers["tasks.missing_sources"]["value"] == ["torch#1", "transformers"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "there", "absent"),
+    [
+        ({}, ["All are at 95 %.", "with intervals at 95 %.", "by more than 5 % of"], []),
+        ({"results": {"confidence": 0.995}}, ["All are at 99.5 %.", "with intervals at 99.5 %."], ["95 %", "100 %."]),
+        ({"results": {"faster_margin": 0.125}}, ["by more than 12.5 % of"], ["more than 5 %", "13 %"]),
+        ({"results": {"fast_p": [0.5, 1]}}, ["the tables list."], ["p = 0"]),
+        ({"synthesis": {"mix": {"torch#1": 408}}}, ["in proportions of our own"], ["of the published set; op"]),
+        ({"filtering": {"time_window_ms": [1, 100]}}, ["play no part."], ["is not the published one"]),
+    ],
+)
+def test_what_the_text_says_of_parameters_is_the_runs_own(rows, overrides, there, absent, tmp_path):
+    settings = params.load(ROOT, "laptop", overrides)
+    lay_out(tmp_path, rows, settings)
+    text = said(tmp_path, "par", "figure.caption", "list")
+    assert [phrase for phrase in there if phrase not in text] == []
+    assert [phrase for phrase in absent if phrase in text] == []
 
 
 def prose(text):

@@ -16,10 +16,11 @@ from cuda_agent.errors import UserError
 
 START = "<!-- results: written by `cuda-agent readme` from results/ -->"
 END = "<!-- end of results -->"
+MEASURES = ("faster_eager", "faster_compile", "speedup_eager", "speedup_compile")
 
 
-def _measure(measure: dict[str, Any] | None, unit: str) -> str:
-    if not measure or measure["value"] is None:
+def _measure(measure: dict[str, Any], unit: str) -> str:
+    if measure["value"] is None:
         return "–"
 
     def shown(value: float) -> str:
@@ -46,18 +47,27 @@ def block(root: Path) -> str:
         raise UserError(f"{root / 'results'}: holds results of another form ({error!r}): make the run again") from None
 
 
+def _of_runs(shares: dict[str, float]) -> str:
+    """Percentages by run as text: one where all have the same, else each with its run."""
+    if len(set(shares.values())) == 1:
+        return f"{100 * next(iter(shares.values())):g} %"
+    return ", ".join(f"{100 * share:g} % in `{run}`" for run, share in shares.items())
+
+
 def _block(root: Path) -> str:
-    lines, margins = [], {}
-    for path in sorted((root / "results").glob("*/metrics.json")):
-        run = path.parent.name
-        numbers = _json(path.parent / "numbers.json")
+    lines, margins, levels = [], {}, {}
+    # All from the one file, so that what the words say is what the numbers beside it were computed with.
+    for path in sorted((root / "results").glob("*/numbers.json")):
+        run, numbers = path.parent.name, _json(path)
         device = numbers["judged.device_name"]["value"]
         torch = numbers["judged.versions"]["value"].get("torch", "–")
-        margins[run] = f"{100 * numbers['params.results.faster_margin']['value']:g} %"
-        for policy, m in _json(path).items():
+        margins[run] = numbers["params.results.faster_margin"]["value"]
+        levels[run] = numbers["params.results.confidence"]["value"]
+        for policy in numbers["policies"]["value"]:
+            m = {name: numbers[f"policy.{policy}.{name}"] for name in ("n", "passed", *MEASURES)}
             lines.append(
-                f"| `{run}` | {device} | {torch} | {numbers['tasks']['value']} | `{policy}` | {m['n']} | {m['passed']} "
-                f"| {_measure(m['faster_eager'], '%')} | {_measure(m['faster_compile'], '%')} "
+                f"| `{run}` | {device} | {torch} | {numbers['tasks']['value']} | `{policy}` | {m['n']['value']} "
+                f"| {m['passed']['value']} | {_measure(m['faster_eager'], '%')} | {_measure(m['faster_compile'], '%')} "
                 f"| {_measure(m['speedup_eager'], 'x')} | {_measure(m['speedup_compile'], 'x')} |"
             )
     if not lines:
@@ -68,10 +78,10 @@ def _block(root: Path) -> str:
         "| run | judged on | torch | tasks | policy | tried | correct | > eager | > compile | × eager | × compile |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    values = sorted(set(margins.values()))
-    by = values[0] if len(values) == 1 else ", ".join(f"{m} in `{run}`" for run, m in margins.items())
-    shares = f"> is the share of all tasks tried whose kernel is correct and faster (by more than {by})"
-    intervals = "95 % intervals cover which tasks were drawn, and take each kernel's timing as it came"
+    shares = f"> is the share of all tasks tried whose kernel is correct and faster (by more than {_of_runs(margins)})"
+    intervals = "intervals cover which tasks were drawn, and take each kernel's timing as it came"
+    same = len(set(levels.values())) == 1
+    intervals = f"{_of_runs(levels)} {intervals}" if same else f"{intervals} ({_of_runs(levels)})"
     foot = ["", f"{shares}; × is the geometric mean over correct kernels; {intervals}."]
     return "\n".join([START, *head, *lines, *foot, "", END])
 

@@ -196,6 +196,14 @@ def test_a_wrong_parameter_stops_before_any_job(finished, options, said):
     assert "Traceback" not in text
 
 
+def test_a_key_that_stands_twice_stops_before_any_job(finished, tmp_path):
+    (tmp_path / "my.yaml").write_text("results: {rules: strict}\nresults: {faster_margin: 0.1}\n")
+    code, text = finished.snakemake("--configfile", str(tmp_path / "my.yaml"), ok=False)
+    assert code != 0
+    assert f"{tmp_path}/my.yaml: line 2: results: stands in line 1 already" in text
+    assert "Job stats" not in text
+
+
 def test_all_ways_to_override_mean_the_same(finished, tmp_path):
     (tmp_path / "over.yaml").write_text("filtering: {time_window_ms: [0.002, 999.0]}\n")
     (tmp_path / "profile").mkdir()

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[2] / "workflow" / "cuda_agent"
 
 # A module may import from its own layer's part and from lower layers.
 LAYERS = [
-    {"errors", "lifeline", "plain"},
+    {"errors", "lifeline", "plain", "strict_yaml"},
     {"params", "records", "provenance", "progress", "machine"},
     {"journal", "made", "pinning"},
     {"tasks"},

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
-from cuda_agent import plain
+from cuda_agent import plain, strict_yaml
 from cuda_agent.errors import UserError
 
 NAME = r"^[a-z0-9][a-z0-9_-]*$"
@@ -69,7 +69,7 @@ class Section(BaseModel):
     def _read_text_as_yaml(cls, data: Any) -> Any:
         if isinstance(data, str):
             try:
-                data = yaml.safe_load(data)
+                data = strict_yaml.load(data)
             except (yaml.YAMLError, RecursionError):
                 return data  # left as text: pydantic then names the section and what it takes
         if not isinstance(data, Mapping):
@@ -81,7 +81,7 @@ class Section(BaseModel):
                 continue
             if isinstance(value, str) and not _accepts_text(field.annotation):
                 try:
-                    out[key] = yaml.safe_load(value)
+                    out[key] = strict_yaml.load(value)
                 except yaml.YAMLError:
                     continue  # left as text: pydantic then names the key and what it takes
             elif (
@@ -385,17 +385,37 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
     Raises:
-        ParamsError: the file is missing, is no YAML or holds something else.
+        ParamsError: the file is missing, is no YAML, has a key twice or holds something else.
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = strict_yaml.load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ParamsError(f"{path}: not there; name the repository's folder, or go there") from None
+    except strict_yaml.RepeatedKeyError as error:
+        raise ParamsError(f"{path}: {error}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ParamsError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, Mapping | None):
         raise ParamsError(f"{path}: got {found!r}; allowed: a mapping of sections")
     return dict(found or {})
+
+
+def check_keys(paths: Iterable[Path | str]) -> None:
+    """See that no file of parameters has a key twice, of which Snakemake takes the last.
+
+    Args:
+        paths: files that Snakemake has read, as YAML or as JSON.
+
+    Raises:
+        ParamsError: one has; names the file, the key and its lines.
+    """
+    for path in map(Path, paths):
+        try:
+            strict_yaml.load(path.read_text(encoding="utf-8"))
+        except strict_yaml.RepeatedKeyError as error:
+            raise ParamsError(f"{path}: {error}") from None
+        except yaml.YAMLError:
+            continue  # JSON that is no YAML: Snakemake has read it
 
 
 def run_file(root: Path, name: Any) -> Path:

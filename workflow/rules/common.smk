@@ -41,6 +41,8 @@ RUN_FILE = str(told(parameters.run_file, Path(), config.get("run")))
 configfile: RUN_FILE
 
 
+if workflow.is_main_process:
+    told(parameters.check_keys, workflow.configfiles)
 PARAMS = told(parameters.parse, config)
 if PARAMS.measurements == "pinned" and workflow.is_main_process:
     told(pinning.check, Path(), PARAMS)

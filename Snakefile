@@ -22,6 +22,7 @@ pathvars:
     run=config["run"],
 
 
+include: "workflow/rules/check.smk"
 include: "workflow/rules/operators.smk"
 include: "workflow/rules/synthesis.smk"
 include: "workflow/rules/observation.smk"
@@ -45,6 +46,7 @@ onstart:
 rule all:
     default_target: True
     input:
+        rules.check.output,
         rules.operators.output,
         rules.candidates.output,
         rules.observations.output,

@@ -109,6 +109,15 @@ def test_an_experiment_on_a_filter_observes_nothing_again(published):
     assert after["data/laptop/filtered.parquet"] == expected
 
 
+def test_a_wrong_parameter_takes_nothing_away(published):
+    before = published.bytes_of("data/laptop", "results/laptop")
+    code, text = published.run("dvc", "exp", "run", "-S", "judging.timing_pairs=-3", "results@laptop", ok=False)
+    published.git("checkout", "params.yaml")
+    published.run("dvc", "checkout", "check@laptop")
+    assert (code != 0, "judging.timing_pairs: got -3" in text) == (True, True)
+    assert published.bytes_of("data/laptop", "results/laptop") == before
+
+
 def test_files_that_dvc_put_back_are_not_taken_for_others(published):
     """Two windows by DVC, the first one's files put back by it: Snakemake makes the second one's again, if asked to."""
     parameters = published.root / "params.yaml"

@@ -24,6 +24,7 @@ HEADER = """\
 # Written by `make format` (cuda-agent dvc-yaml) from the rules, which are the source; a test compares the two.
 # Each stage makes one step's artefacts through Snakemake; --allowed-rules keeps it from making those of another.
 """
+_CHECK = "check"  # before all others, and of all parameters: docs/architecture.md says why
 _MEASURED = ("observation", "rollouts", "judging")
 _SCALARS = ("seed",)
 
@@ -175,9 +176,10 @@ def stages(root: Path) -> dict[str, Any]:
         run_keys = sorted(k for k in stage.params if k not in _SCALARS)
         if name in _MEASURED:
             deps.append(f"data/pinned/{item}")
+        if name in (_CHECK, *_MEASURED):
             run_keys.append("measurements")
         if name == "operators":
-            deps.append("requirements.lock")
+            deps += [*out[_CHECK]["do"]["outs"], "requirements.lock"]
         of_run = sorted({k.split(".")[0] for k in run_keys})
         targets = " ".join(outs)
         out[name] = {

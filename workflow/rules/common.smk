@@ -32,7 +32,15 @@ def told(check, *args, **kwargs):
     try:
         return check(*args, **kwargs)
     except UserError as error:
-        raise WorkflowError(str(error)) from None
+        raise WorkflowError(f"{error}{taken_away()}") from None
+
+
+def taken_away():
+    """How to get back what DVC took away before it ran a stage that cannot run here; empty where it is not DVC's."""
+    stage = os.environ.get("DVC_STAGE", "check@")
+    if stage.startswith("check@"):
+        return ""
+    return f"\nDVC took away what {stage} had made: if DVC was told of it, `dvc checkout {stage}` brings it back"
 
 
 RUN_FILE = str(told(parameters.run_file, Path(), config.get("run")))

@@ -1,7 +1,8 @@
-"""Inputs of the workflow that no rule makes."""
+"""What must be so before any job: inputs that no rule makes are there, and nothing is in an output's place."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,31 @@ from cuda_agent.errors import UserError
 
 class SourceError(UserError, FileNotFoundError):
     """A file that a rule reads, and no rule makes, is not there."""
+
+
+class PlaceError(UserError, OSError):
+    """What is in an output's place keeps it from being written."""
+
+
+def check_places(outputs: Mapping[str, Iterable[str]]) -> None:
+    """See that every output can be written where it belongs: Snakemake takes a folder there for the finished output.
+
+    Args:
+        outputs: patterns of what each rule writes, by the rule's name; a ``{wildcard}`` in a file's name stands for
+            any text, and none is in a folder's name.
+
+    Raises:
+        PlaceError: a folder is in a file's place, or a file in that of a folder; names it and the rule.
+    """
+    for rule, patterns in outputs.items():
+        for pattern in patterns:
+            place = Path(re.sub(r"\{[^}]*\}", "*", pattern))
+            for found in sorted(Path().glob(str(place))):
+                if found.is_dir():
+                    raise PlaceError(f"{found}: is a folder, and the rule {rule} writes a file there; move it away")
+            for folder in place.parents:
+                if folder.exists() and not folder.is_dir():
+                    raise PlaceError(f"{folder}: is a file, and the rule {rule} needs a folder there; move it away")
 
 
 def check(inputs: Mapping[str, Iterable[Any]], made: tuple[str, ...]) -> None:

@@ -98,6 +98,9 @@ def test_every_key_is_explained_where_it_stands_or_where_its_name_first_does():
         ("observation.repeats", 10**30, "allowed: at most 1099511627776"),
         ("execution.shards", 100_000, "execution.shards: got 100000; allowed: at most 1024"),
         ("decontamination.kernelbench", "params.yaml", "kernelbench: got 'params.yaml'; allowed: a .parquet file"),
+        ("decontamination.kernelbench", "data/laptop/tasks.parquet", "data/laptop holds what the run itself makes"),
+        ("decontamination.kernelbench", "./data/x/../laptop/a/b.parquet", "data/laptop holds what the run itself"),
+        ("decontamination.kernelbench", str(Path("work/x.parquet").absolute()), "work holds what the run itself makes"),
         ("sandbox.memory_mb", 10**30, "allowed: at most 1099511627776"),
         ("judging.timeout_s", 1e30, "allowed: at most 1099511627776"),
         ("observation.repeats", True, "observation.repeats: got True; true and false are no numbers"),
@@ -157,6 +160,11 @@ def test_a_policy_that_is_used_must_be_usable_before_any_job_starts(policy, said
 def test_a_policy_that_is_not_used_or_was_measured_elsewhere_may_lack_what_it_needs():
     assert params.parse(CONFIG).policies["openai"].model == ""
     assert params.parse(using(OPENAI) | {"measurements": "pinned"}).rollouts.policies == ["used"]
+
+
+@pytest.mark.parametrize("path", ["data/laptop.parquet", "data/h200/x.parquet", "/elsewhere/data/laptop/x.parquet"])
+def test_fingerprints_may_lie_anywhere_else(path):
+    assert str(params.parse(with_value("decontamination.kernelbench", path)).decontamination.kernelbench) == path
 
 
 def test_the_llm_composer_needs_a_model():

@@ -313,6 +313,11 @@ class Results(Section):
         return self
 
 
+def _inside(path: Path, folder: str) -> bool:
+    """Whether a path lies in a folder of the current one, however it is written; neither need be there."""
+    return Path(folder).resolve() in path.resolve().parents
+
+
 class Params(Section):
     """All parameters of one run."""
 
@@ -341,6 +346,13 @@ class Params(Section):
             raise ValueError(
                 f"judging.device: got {self.judging.device!r}; "
                 f"rollouts.backend {self.rollouts.backend!r} needs {needed!r}"
+            )
+        kernelbench = self.decontamination.kernelbench
+        own = [folder for folder in (f"data/{self.run}", f"results/{self.run}", "work") if _inside(kernelbench, folder)]
+        if own:
+            raise ValueError(
+                f"decontamination.kernelbench: got '{kernelbench}'; {own[0]} holds what the run itself makes; "
+                "allowed: a file of fingerprints, as `cuda-agent fingerprint-kernelbench` makes it, in another folder"
             )
         lacking = []
         if self.synthesis.composer == "llm":

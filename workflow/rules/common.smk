@@ -142,7 +142,9 @@ def check_sources():
     """Stop where a file that no job makes is missing, or another thing is where a job writes a file."""
     outputs = {
         made_by.name: [
-            path.replace("{policy}", name) for path in made_by.output for name in POLICIES
+            path.replace("{policy}", name)
+            for path in made_by.output
+            for name in POLICIES
         ]
         for made_by in workflow.rules
     }

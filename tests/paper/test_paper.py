@@ -135,6 +135,13 @@ def test_what_the_text_says_of_parameters_is_the_runs_own(rows, overrides, there
     assert [phrase for phrase in absent if phrase in text] == []
 
 
+def test_the_paper_says_what_makes_it_again_and_what_that_needs(rows, parameters, tmp_path):
+    lay_out(tmp_path, rows, parameters)
+    text = said(tmp_path, "par")
+    assert "snakemake --cores all --config run=laptop measurements=pinned makes this file" in text
+    assert "once that is kept in data/pinned/laptop (make pin RUN=laptop);" in text
+
+
 def prose(text):
     """The paper's text without code, raw text, references and comments."""
     text = re.sub(r"//.*", "", text)

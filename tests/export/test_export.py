@@ -6,12 +6,13 @@ import mlcroissant
 import pandas as pd
 import pytest
 import yaml
-from cuda_agent import export, records, workspace
+from cuda_agent import decontamination, export, filtering, records, workspace
 from cuda_agent.export.answer import loads_answer
 from cuda_agent.export.verl import VERL, from_verl, prompt, to_verl
-from cuda_agent.params import Decontamination
+from cuda_agent.params import Decontamination, Filtering
 
-LIMITS = Decontamination(max_similarity=0.9, kernelbench="x.parquet", minhash_permutations=64, test_share=0.5)
+FILTERING = Filtering(time_window_ms=(0.5, 50), agreement=0.01, repeat_rtol=0, indistinguishable_rtol=1e-4)
+DECONTAMINATION = Decontamination(max_similarity=0.9, kernelbench="x.parquet", minhash_permutations=64, test_share=0.5)
 
 
 def task(i):
@@ -60,8 +61,11 @@ REJECTIONS = [dropped(10, "finite"), dropped(11, "time_window"), dropped(12, "ti
 CONTAMINATED = [dropped(13, "kernelbench")]
 
 
-def make_card():
-    return export.card(TASKS, REJECTIONS, CONTAMINATED, "laptop", LIMITS)
+LIMITS = filtering.limits(FILTERING) | decontamination.limits(DECONTAMINATION)
+
+
+def make_card(tasks=TASKS, rejections=REJECTIONS, contaminated=CONTAMINATED):
+    return export.card(tasks, rejections, contaminated, "laptop", DECONTAMINATION, limits=LIMITS)
 
 
 def front_matter(card):
@@ -116,6 +120,16 @@ def test_the_funnel_of_the_card_starts_at_all_candidates_and_ends_at_the_tasks()
     assert sum(dropped for _, dropped, _ in steps) == len(REJECTIONS) + len(CONTAMINATED)
 
 
+def test_the_card_names_the_limits_of_every_rule_whether_it_dropped_anything_or_not():
+    table = make_card([], [], []).split("| limits |\n")[1].split("\n\n")[0].splitlines()[1:]
+    cells = {line.split(" ")[1]: line.removesuffix(" |").split(" | ")[-1] for line in table}
+    assert list(cells) == [*filtering.RULES, "unreadable", "duplicate", "kernelbench"]
+    assert {name for name, cell in cells.items() if cell == "–"} == {n for n, values in LIMITS.items() if not values}
+    assert cells["time_window"] == "time_window_ms [0.5, 50.0]"
+    assert cells["not_constant"] == cells["distinguishable"] == "indistinguishable_rtol 0.0001"
+    assert cells["duplicate"] == cells["kernelbench"] == "max_similarity 0.9"
+
+
 def test_the_card_names_columns_licences_and_hardware():
     card = make_card()
     for field in (*records.TASKS, *records.REJECTIONS):
@@ -126,12 +140,12 @@ def test_the_card_names_columns_licences_and_hardware():
 
 @pytest.mark.parametrize(("count", "band"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (6000, "1K<n<10K")])
 def test_size_band(count, band):
-    card = export.card([task(0)] * count, [], [], "x", LIMITS)
+    card = make_card([task(0)] * count, [], [])
     assert front_matter(card)["size_categories"] == [band]
 
 
 def test_the_order_of_rows_changes_nothing():
-    assert export.card(TASKS[::-1], REJECTIONS[::-1], CONTAMINATED, "laptop", LIMITS) == make_card()
+    assert make_card(TASKS[::-1], REJECTIONS[::-1]) == make_card()
 
 
 def test_croissant_is_valid_and_its_records_are_the_rows(folder):

@@ -101,6 +101,13 @@ def test_each_failure_is_named_by_its_rule_with_numbers(change, rule):
     measured = json.loads(rejected[0]["measured"])
     assert measured
     assert rejected[0]["detail"]
+    assert json.loads(rejected[0]["limits"]) == filtering.limits(LIMITS)[rule]
+
+
+def test_every_parameter_of_the_filters_is_the_limit_of_a_rule():
+    held = {name: value for values in filtering.limits(LIMITS).values() for name, value in values.items()}
+    assert held == LIMITS.model_dump(mode="json") | {"nonfinite": 0}
+    assert list(filtering.limits(LIMITS)) == list(filtering.RULES)
 
 
 def test_every_rule_can_reject():

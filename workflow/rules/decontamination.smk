@@ -12,6 +12,7 @@ rule decontaminate:
         "work/<run>/logs/decontaminate.log",
     params:
         decontamination=section("decontamination"),
+        filtering=section("filtering"),
         seed=PARAMS.seed,
         code=code("cuda_agent.decontamination", "cuda_agent.export"),
         run=PARAMS.run,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cuda_agent import decontamination, export, job, params, records
+from cuda_agent import decontamination, export, filtering, job, params, records
 
 with job.running(snakemake):
     section = params.Decontamination.model_validate_json(snakemake.params.decontamination)
@@ -16,7 +16,9 @@ with job.running(snakemake):
     run = snakemake.params.run
     records.write(snakemake.output.tasks, tasks, records.TASKS)
     records.write(snakemake.output.contaminated, contaminated, records.REJECTIONS)
-    card = export.card(tasks, rejections, contaminated, run, section)
+    filters = params.Filtering.model_validate_json(snakemake.params.filtering)
+    limits = filtering.limits(filters) | decontamination.limits(section)
+    card = export.card(tasks, rejections, contaminated, run, section, limits=limits)
     Path(snakemake.output.card).write_text(card, encoding="utf-8")
     files = (snakemake.output.tasks, snakemake.output.contaminated, snakemake.input.rejections)
     croissant = export.croissant(tasks, run, {Path(file).name: Path(file).read_bytes() for file in files})

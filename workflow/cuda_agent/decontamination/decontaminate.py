@@ -38,13 +38,19 @@ def split_of(structure: str, seed: int, test_share: float) -> str:
     return "test" if int.from_bytes(digest, "big") < test_share * 2**64 else "train"
 
 
+def limits(params: Decontamination) -> dict[str, dict[str, Any]]:
+    """What each rule holds a candidate against, by the rule's name; empty for one that asks yes or no."""
+    similar = {"max_similarity": params.max_similarity}
+    return {"unreadable": {}, "duplicate": similar, "kernelbench": similar}
+
+
 def _rejection(row: Row, rule: str, detail: str, measured: dict[str, Any], params: Decontamination) -> Row:
     return {
         "candidate_id": row["candidate_id"],
         "rule": rule,
         "detail": detail,
         "measured": records.dumps(measured),
-        "limits": records.dumps({"max_similarity": params.max_similarity}),
+        "limits": records.dumps(limits(params)[rule]),
         "data_source": row["data_source"],
         "code": row["code"],
     }

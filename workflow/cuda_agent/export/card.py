@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -95,8 +95,8 @@ def _spread(tasks: Sequence[Row], column: str, digits: int) -> list[str] | None:
     return [column, *(f"{v:.{digits}f}" for v in (min(values), median(values), max(values))), str(len(values))]
 
 
-def _limits(dropped: Iterable[Row]) -> dict[str, str]:
-    return {row["rule"]: row["limits"] for row in dropped if row["limits"] != "{}"}
+def _limits(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {records.dumps(value)}" for name, value in values.items()) or "–"
 
 
 def _hardware(tasks: Sequence[Row]) -> list[list[str]]:
@@ -118,7 +118,13 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def card(
-    tasks: Sequence[Row], rejections: Sequence[Row], contaminated: Sequence[Row], run: str, params: Decontamination
+    tasks: Sequence[Row],
+    rejections: Sequence[Row],
+    contaminated: Sequence[Row],
+    run: str,
+    params: Decontamination,
+    *,
+    limits: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Text of ``README.md`` beside ``tasks.parquet``.
 
@@ -128,12 +134,12 @@ def card(
         contaminated: those that decontamination made.
         run: name of the run.
         params: parameters of decontamination.
+        limits: what each rule holds a candidate against, by its name; none for a rule that asks yes or no.
     """
     tasks = sorted(tasks, key=lambda row: row["task_id"])
     candidates = len(tasks) + len(rejections) + len(contaminated)
-    limits = _limits([*rejections, *contaminated])
     steps = [
-        [s["rule"], s["before"], s["dropped"], s["left"], limits.get(s["rule"], "")]
+        [s["rule"], s["before"], s["dropped"], s["left"], _limits(limits[s["rule"]])]
         for s in funnel(candidates, rejections, contaminated)
     ]
     spreads = [("eager_ms", 3), ("compile_ms", 3), ("nearest_similarity", 3), ("flops", 0), ("bytes", 0)]

@@ -6,6 +6,6 @@ the numbers that the rule looked at and the limits that they were held against.
 
 from cuda_agent.filtering.apply import FilteringError, apply
 from cuda_agent.filtering.funnel import funnel
-from cuda_agent.filtering.rules import RULES
+from cuda_agent.filtering.rules import RULES, limits
 
-__all__ = ["RULES", "FilteringError", "apply", "funnel"]
+__all__ = ["RULES", "FilteringError", "apply", "funnel", "limits"]

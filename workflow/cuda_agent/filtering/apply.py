@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cuda_agent import records
 from cuda_agent.errors import UserError
-from cuda_agent.filtering.rules import RULES
+from cuda_agent.filtering.rules import RULES, limits
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
 from cuda_agent.tasks.hashes import text_hash
@@ -68,6 +68,7 @@ def apply(candidates: Iterable[Row], observations: Iterable[Row], filtering: Fil
             machine's fault.
     """
     kept, rejected = [], []
+    held_against = {name: records.dumps(values) for name, values in limits(filtering).items()}
     for candidate, observation in _matched(candidates, observations):
         failures = ((name, check(observation, filtering)) for name, check in RULES.items())
         name, failure = next(((n, f) for n, f in failures if f is not None), (None, None))
@@ -81,7 +82,7 @@ def apply(candidates: Iterable[Row], observations: Iterable[Row], filtering: Fil
                     "rule": name,
                     "detail": failure.detail,
                     "measured": records.dumps(failure.measured),
-                    "limits": records.dumps(failure.limits),
+                    "limits": held_against[name],
                     "data_source": candidate["data_source"],
                     "code": candidate["code"],
                 }

@@ -5,6 +5,7 @@ its compiled self, and is better named by its cause.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from cuda_agent.filtering.rules import (
     agreement,
@@ -23,8 +24,8 @@ from cuda_agent.records import Row
 
 Rule = Callable[[Row, Filtering], Failure | None]
 
-RULES: dict[str, Rule] = {
-    module.__name__.rpartition(".")[2]: module.check
+_MODULES = {
+    module.__name__.rpartition(".")[2]: module
     for module in (
         runs_eager,
         runs_compiled,
@@ -37,5 +38,12 @@ RULES: dict[str, Rule] = {
         time_window,
     )
 }
+RULES: dict[str, Rule] = {name: module.check for name, module in _MODULES.items()}
 
-__all__ = ["RULES", "Failure", "Rule"]
+
+def limits(filtering: Filtering) -> dict[str, dict[str, Any]]:
+    """What each rule holds an observation against, by the rule's name; empty for one that asks yes or no."""
+    return {name: module.limits(filtering) for name, module in _MODULES.items()}
+
+
+__all__ = ["RULES", "Failure", "Rule", "limits"]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cuda_agent.filtering.rules.failure import Failure
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
+
+
+def limits(filtering: Filtering) -> dict[str, Any]:
+    return {"agreement": filtering.agreement}
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:
@@ -16,5 +22,4 @@ def check(observation: Row, filtering: Filtering) -> Failure | None:
         if needed is None
         else f"eager and compiled agree only to {needed:.3g}",
         {k: observation[k] for k in ("compile_difference", "compile_error_value", "eager_error", "output_scale")},
-        {"agreement": filtering.agreement},
     )

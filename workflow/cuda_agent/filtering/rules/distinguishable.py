@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cuda_agent.filtering.rules.failure import Failure
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
+
+
+def limits(filtering: Filtering) -> dict[str, Any]:
+    return {"indistinguishable_rtol": filtering.indistinguishable_rtol}
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:
@@ -14,5 +20,4 @@ def check(observation: Row, filtering: Filtering) -> Failure | None:
     return Failure(
         f"outputs for two inputs differ by {difference} of their RMS",
         {"input_difference": difference, "output_scale": observation["output_scale"]},
-        {"indistinguishable_rtol": limit},
     )

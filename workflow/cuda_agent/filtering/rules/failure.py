@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -13,9 +13,7 @@ class Failure:
     Attributes:
         detail: what was observed, in words.
         measured: the numbers that the rule looked at.
-        limits: the parameters that they were held against.
     """
 
     detail: str
     measured: dict[str, Any]
-    limits: dict[str, Any] = field(default_factory=dict)

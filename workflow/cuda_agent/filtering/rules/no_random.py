@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cuda_agent.filtering.rules.failure import Failure
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
+
+
+def limits(filtering: Filtering) -> dict[str, Any]:
+    return {}
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:

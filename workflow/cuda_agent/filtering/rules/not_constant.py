@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 from cuda_agent.filtering.rules.failure import Failure
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
+
+
+def limits(filtering: Filtering) -> dict[str, Any]:
+    return {"indistinguishable_rtol": filtering.indistinguishable_rtol}
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:
@@ -18,5 +23,4 @@ def check(observation: Row, filtering: Filtering) -> Failure | None:
     return Failure(
         f"the outputs are constant: standard deviation {std}, RMS {scale}",
         {"output_std": std, "output_scale": scale, "values": values},
-        {"indistinguishable_rtol": limit},
     )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cuda_agent.filtering.rules.failure import Failure
 from cuda_agent.params import Filtering
 from cuda_agent.records import Row
 
 _JUDGED_LATER = ("compile", "time")
+
+
+def limits(filtering: Filtering) -> dict[str, Any]:
+    return {}
 
 
 def check(observation: Row, filtering: Filtering) -> Failure | None:

@@ -109,6 +109,20 @@ def test_policies_that_ran_are_printed_without_their_endpoints(rows):
     assert not [k for k, entry in numbers.items() if "private" in str(entry) or k.endswith("api_key_env")]
 
 
+@pytest.mark.parametrize("policies", [("codegen",), ("codegen", "openai")])
+def test_rollouts_that_were_judged_and_kernels_that_were_submitted_are_told_apart(policies, tmp_path):
+    rows, settings = synthetic_run.make(policies=policies), params.load(ROOT, "laptop")
+    for row in rows["judgements"][:5]:
+        row["status"] = "no_submission"
+    lay_out(tmp_path, rows, settings)
+    numbers = json.loads((tmp_path / "numbers.json").read_text())
+    tried, left = 24 * len(policies), 24 * len(policies) - 5
+    assert (numbers["rollouts_judged"]["value"], numbers["rollouts_judged"]["unit"]) == (tried, "rollouts")
+    assert (numbers["submitted"]["value"], numbers["submitted"]["unit"]) == (left, "kernels")
+    who = "The policy codegen tried 24 tasks" if len(policies) == 1 else "2 policies made 48 rollouts"
+    assert re.search(rf"{who}\s+and submitted {left} kernels", said(tmp_path, "<abstract>"))
+
+
 def test_sources_that_no_task_came_from_are_named(rows, parameters):
     assert numbers_of(rows, parameters)["tasks.missing_sources"]["value"] == []
     left = [t for t in rows["tasks"] if t["data_source"] not in ("torch#1", "transformers")]

@@ -155,7 +155,8 @@ def _policies(rows: Rows, metrics: Mapping[str, Any], params: Params) -> dict[st
     source = f"results/{params.run}/metrics.json"
     out = {
         "policies": _entry(sorted(metrics), "", source),
-        "judged": _entry(sum(m["n"] for m in metrics.values()), "kernels", source),
+        # One for each policy and task, whether it left a kernel or not: all are in the shares.
+        "rollouts_judged": _entry(sum(m["n"] for m in metrics.values()), "rollouts", source),
         "submitted": _entry(
             sum(j["status"] != "no_submission" for j in rows["judgements"]),
             "kernels",

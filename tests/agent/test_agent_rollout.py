@@ -111,6 +111,15 @@ def test_a_limit_keeps_what_was_written_before(runs):
     assert json.loads(submission["files"])["model_new.py"] == "# x\n"
 
 
+@pytest.mark.parametrize("made", ["mkdir", "mkfifo", "ln -s model_new.py"])
+def test_what_is_no_file_is_left_out_and_no_fault_of_the_machine(runs, made):
+    spoil = ("Bash", {"command": f"rm model_new.py; {made} model_new.py"})
+    with serve([answer("", [spoil]), answer("Done.")]) as server:
+        _, (submission,) = runs(runs.policy(base_url=server.url))
+    assert submission["status"] == "finished"
+    assert list(json.loads(submission["files"])) == ["kernels/axpby.cpp", "kernels/axpby_binding.cpp"]
+
+
 def test_a_server_that_comes_back_costs_nothing(runs):
     with serve([refusal(503, "away"), *touch()]) as server:
         (trajectory,), _ = runs(runs.policy(base_url=server.url, retries=0))

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import types
+from pathlib import Path
 
 import pytest
 from cuda_agent import cli, workspace
@@ -58,3 +60,13 @@ def test_json_names_the_task_as_its_run_does_and_not_as_its_folder(tmp_path, mon
     shown = json.loads(capsys.readouterr().out)
     assert shown["judgement"]["task_id"] == shown["verdict"]["task_id"] == task_id
     assert shown["workspace"] == str(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("other", [Path.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
+def test_a_model_new_that_is_no_file_is_a_verdict(tmp_path, capsys, other):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / "model_new.py").unlink()
+    other(folder / "model_new.py")
+    assert cli.main(["judge", str(folder)]) == command.NOT_CORRECT
+    assert "no_submission (submission): there is no model_new.py that is a regular file" in capsys.readouterr().out

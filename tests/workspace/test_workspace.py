@@ -4,6 +4,7 @@ import argparse
 import errno
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -184,6 +185,26 @@ def test_a_snapshot_holds_sources_and_follows_no_links(tmp_path):
     (folder / "kernels" / "notes.md").write_text("no source")
     (folder / "kernels" / "big.cpp").write_bytes(b"/" * (2**20 + 1))
     assert list(workspace.snapshot(folder)) == EXAMPLE
+
+
+NO_FILES = {
+    "a folder": Path.mkdir,
+    "a full folder": lambda path: (path / "inside").mkdir(parents=True),
+    "a pipe": os.mkfifo,
+    "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("name", ["model_new.py", "kernels", "kernels/axpby.cpp"])
+def test_a_snapshot_leaves_out_what_is_no_file_and_takes_the_rest(tmp_path, name, kind):
+    folder = tmp_path / "w"
+    workspace.create(folder, TASK, "cpp")
+    (folder / name).rename(tmp_path / "aside")
+    NO_FILES[kind](folder / name)
+    assert list(workspace.snapshot(folder)) == [path for path in EXAMPLE if not path.startswith(name)]
 
 
 @pytest.mark.parametrize("linked", ["kernels", "kernels/inside"])

@@ -72,7 +72,9 @@ class _Case:
 
     def _examine(self, folder: Path) -> None:
         if "model_new.py" not in self.files:
-            raise Ended("submission", "no_submission", "there is no model_new.py")
+            raise Ended(
+                "submission", "no_submission", "there is no model_new.py that is a regular file of at most 1 MiB"
+            )
         try:
             workspace.restore(folder, self.task["code"], self.backend, self.files)
         except workspace.SubmissionError as error:

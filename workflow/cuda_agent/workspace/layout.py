@@ -23,6 +23,7 @@ MAX_FILES = 64
 MAX_DEPTH = 8  # of folders in kernels/
 
 _EXAMPLES = {"cpp": "*.cu", "cuda": "axpby.cpp"}  # what the other backend's example consists of
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC  # flags that open a folder alone, and wait for no pipe
 # What a name may be to blame for: too long, or a folder's and a file's at once. All else is the machine's fault.
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
@@ -90,7 +91,8 @@ def is_submitted(name: str) -> bool:
 def snapshot(folder: Path | str) -> dict[str, str]:
     """What a submission holds: ``model_new.py`` and the sources in ``kernels/``, path to text, sorted.
 
-    Links, devices and files of other kinds are left out, as are files over 1 MiB: the folder was written by others.
+    Links, folders, pipes, devices and files of other kinds are left out, as are files over 1 MiB: the folder was
+    written by others, and whatever lies at a name in it is their doing.
     """
     folder = Path(folder)
     found = {}
@@ -99,14 +101,18 @@ def snapshot(folder: Path | str) -> dict[str, str]:
         if is_submitted(name) and len(found) < MAX_FILES and (text := _read(name, fd)) is not None:
             found[name] = text
 
-    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    inside = os.open(folder, _FOLDER)
     try:
         keep("model_new.py", inside)
-        with contextlib.suppress(OSError):  # there is no kernels/, or it cannot be opened
-            for path, folders, files, fd in os.fwalk("kernels", dir_fd=inside):
-                folders[:] = sorted(folders) if path.count("/") + 1 < MAX_DEPTH else []
-                for name in sorted(files):
-                    keep(f"{path}/{name}", fd)
+        with contextlib.suppress(OSError):  # there is no folder kernels/, or it cannot be opened
+            kernels = os.open("kernels", _FOLDER | os.O_NOFOLLOW, dir_fd=inside)
+            try:
+                for path, folders, files, fd in os.fwalk(".", dir_fd=kernels):
+                    folders[:] = sorted(folders) if path.count("/") + 1 < MAX_DEPTH else []
+                    for name in sorted(files):
+                        keep(str(PurePosixPath("kernels", path, name)), fd)
+            finally:
+                os.close(kernels)
     finally:
         os.close(inside)
     return dict(sorted(found.items()))
@@ -118,11 +124,14 @@ def _read(name: str, fd: int) -> str | None:
         fd = os.open(PurePosixPath(name).name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
         return None
-    with os.fdopen(fd, "rb") as file:
+    try:
         seen = os.fstat(fd)
         if not stat.S_ISREG(seen.st_mode) or seen.st_size > MAX_FILE_BYTES:
             return None
-        return file.read(MAX_FILE_BYTES).decode(errors="replace")
+        with open(fd, "rb", closefd=False) as file:  # which takes no folder, whence only now
+            return file.read(MAX_FILE_BYTES).decode(errors="replace")
+    finally:
+        os.close(fd)
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def project(tmp_path, monkeypatch):
         ("workspace kb new", "kb: is a folder; name a file with Model"),
         ("workspace task.py new", "task.py: is no task: it defines no Model"),
         ("workspace deep.py new", "deep.py: is no Python: nested too deeply"),
-        ("workspace latin.py new", "latin.py: is no Python"),
+        ("workspace latin.py new", "latin.py: is no text in UTF-8"),
         ("workspace task.py w", "w: there already"),
         ("export verl --out o", "data/laptop/tasks.parquet: not there; make it with"),
         ("export verl --run broken --out o", "data/broken/tasks.parquet: damaged"),

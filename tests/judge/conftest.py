@@ -41,15 +41,21 @@ def library(settings, tmp_path_factory):
 
 
 @pytest.fixture
-def judged(settings, pool, library, monkeypatch):
-    """Judge a submission whose kernels are the honest ones, without building them each time."""
+def prebuilt(library, monkeypatch):
+    """Every build gives the honest kernel's library at once."""
 
-    def prebuilt(folder, **_):
+    def build(folder, **_):
         (folder / "build").mkdir()
         return workspace.Build("ok", "", 0.0, Path(shutil.copy(library, folder / "build")))
 
+    monkeypatch.setattr(judging.workspace, "build", build)
+
+
+@pytest.fixture
+def judged(settings, pool, prebuilt):
+    """Judge a submission whose kernels are the honest ones, without building them each time."""
+
     def judge(model_new, task=TASK, **changes):
-        monkeypatch.setattr(judging.workspace, "build", prebuilt)
         files = HONEST | {"model_new.py": model_new}
         how = settings.judging.model_copy(update=changes)
         return judging.judge_one(pool, {"code": task}, files, judging=how, backend="cpp", seed=7)

@@ -46,6 +46,18 @@ class Ended(Exception):
         self.stage, self.status, self.error = stage, status, error
 
 
+class TaskFails(MachineError):
+    """The task itself fails, whatever was submitted to it.
+
+    Attributes:
+        status: of the sandbox's `Outcome`.
+    """
+
+    def __init__(self, status: str, error: str) -> None:
+        super().__init__(f"the task fails by itself: {'' if status == 'error' else f'{status}: '}{error}")
+        self.status = status
+
+
 class Reference:
     """The trusted child. What fails in it is never counted against the candidate."""
 
@@ -57,11 +69,14 @@ class Reference:
         """Call a function of `reference`.
 
         Raises:
-            MachineError: it failed.
+            TaskFails: the task did.
+            MachineError: it failed for another reason.
         """
         outcome = self.session.call(_REFERENCE + name, payload)
+        if outcome.status == "machine":
+            raise MachineError(f"the reference: {name}: {outcome.error}")
         if outcome.status != "ok":
-            raise MachineError(f"the reference: {name}: {outcome.status}: {outcome.error}")
+            raise TaskFails(outcome.status, outcome.error)
         return outcome.value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import secrets
 import sys
 import typing
@@ -12,12 +13,13 @@ from typing import Any
 
 from cuda_agent import machine, params, provenance, records, workspace
 from cuda_agent.errors import UserError
-from cuda_agent.judge.judging import judge_one
+from cuda_agent.judge.judging import REFERENCE, judge_one
 from cuda_agent.judge.rules import verdict
 from cuda_agent.sandbox import Pool
-from cuda_agent.tasks import normal
+from cuda_agent.tasks import load, normal
 from cuda_agent.workspace.layout import Backend
 
+_MEND = "no kernel can be judged without a task that runs: mend it, or lay it out anew with `cuda-agent workspace`"
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2
 _REWARDS = {
     -1: "not correct, or not compliant",
@@ -37,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="print the folder, judgement, verdict and a warning of load (or an empty text) as one JSON object; its "
-        "task_id is that of the text of model.py, as in the tasks of a run, and empty where that is no Python",
+        "task_id is that of the text of model.py, as in the tasks of a run",
     )
     parser.epilog = (
         "Candidate and baselines are timed in turn. A speed-up is the median of the ratios of samples taken side by "
         "side, with its interval: where the machine's speed drifts it differs from the quotient of the two median "
-        "times, and is the one to trust. Exit status: 0 correct and compliant; 1 not; 2 the machine, the folder or the "
-        "parameters keep it from being judged."
+        "times, and is the one to trust. Exit status: 0 correct and compliant; 1 not; 2 the machine, the folder, the "
+        "task (model.py) or the parameters keep it from being judged."
     )
 
 
@@ -56,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     backend = _backend(folder, args.backend) or loaded.rollouts.backend
     judging = loaded.judging.model_copy(update={"device": "cuda" if backend == "cuda" else "cpu"})
     results = loaded.results.model_copy(update={"rules": args.rules} if args.rules else {})
-    task = {"code": _text(folder / "model.py")}
     machine.check_device(judging.device, compiles=True)
+    task = _task(folder / "model.py")
     warning = machine.load_warning(judging.device)
     if warning:
         print(warning, file=sys.stderr)
@@ -66,12 +68,14 @@ def run(args: argparse.Namespace) -> int:
         files = workspace.snapshot(folder)
         row = judge_one(pool, task, files, judging=judging, backend=backend, seed=secrets.randbits(63))
         isolation = pool.isolation
-    row |= {"task_id": _task_id(task["code"]), "policy": "workspace", "isolation": isolation}
+    row |= {"task_id": task["task_id"], "policy": "workspace", "isolation": isolation}
     found = None if row["status"] == "machine" else verdict(row, results)
     if args.json:
         parsed = {k: json.loads(row[k]) for k in ("checks", "launched", "times")}
         shown = {"workspace": str(folder.resolve()), "judgement": row | parsed, "verdict": found, "warning": warning}
         print(records.dumps(shown))
+    elif row["status"] == "machine" and row["stage"] == REFERENCE:
+        raise UserError(f"{folder / 'model.py'}: {_first(row['error'])}; {_MEND}")
     elif found is None:
         print(f"the machine could not judge it: {row['error']}", file=sys.stderr)
     else:
@@ -81,12 +85,21 @@ def run(args: argparse.Namespace) -> int:
     return CORRECT if found["correct"] and found["compliant"] else NOT_CORRECT
 
 
-def _task_id(code: str) -> str:
-    """What a run calls this task: it follows from the text, so that no file in the workspace can say another."""
+def _task(path: Path) -> dict[str, str]:
+    """The task, named as in the tasks of a run: by its text, so that no other file can say another."""
     try:
-        return normal.task_id(code)
-    except (SyntaxError, RecursionError):
-        return ""
+        code = workspace.task_text(path)
+        return {"code": code, "task_id": normal.task_id(code)}
+    except workspace.WorkspaceError as error:
+        raise UserError(f"{error}; {_MEND}") from None
+    except RecursionError:
+        raise UserError(f"{path}: is nested too deeply; {_MEND}") from None
+
+
+def _first(error: str) -> str:
+    """The first line of how a task failed, and its line in the task where the traceback has one."""
+    lines = re.findall(rf'File "<{load.MODULE}\d+>", line (\d+)', error)
+    return error.partition("\n")[0] + (f" (line {lines[-1]})" if lines else "")
 
 
 def _text(path: Path) -> str:

@@ -15,12 +15,13 @@ from typing import Any
 
 from cuda_agent import machine, provenance, records, workspace
 from cuda_agent.judge import compliance
-from cuda_agent.judge.checks import Candidate, Ended, Examination, Reference
+from cuda_agent.judge.checks import Candidate, Ended, Examination, Reference, TaskFails
 from cuda_agent.judge.rules import check_fails
 from cuda_agent.sandbox import Limits, MachineError, Pool, device_lock, private_folder
 
 Row = dict[str, Any]
 
+REFERENCE = "reference"  # stage of a judgement that the task itself kept from being made
 ATTEMPTS = 2  # how often a submission is tried when the machine fails
 GPU_CASES = 4  # judged at once on a GPU: each holds the inputs many times over, and timing is done by one at a time
 _ROOM = 2**30  # bytes of inputs, weights or outputs that a task may have if its row does not say more
@@ -209,13 +210,17 @@ def judge_one(pool: Pool, task: Row, files: Mapping[str, str], *, judging: Any, 
         seed: secret; everything random comes from it.
 
     Returns:
-        The columns of a judgement that say what was found, and not on what and where.
+        The columns of a judgement that say what was found, and not on what and where. No verdict follows where the
+        status is ``machine``; where its stage is ``reference``, the task fails by itself.
     """
-    error = ""
+    stage = error = ""
     for _ in range(ATTEMPTS):
         try:
             return _Case(pool, task, files, judging, backend, random.Random(seed)).row(seed)
         except MachineError as failure:
             error = str(failure)[:_ERROR_CHARACTERS]
+            stage = REFERENCE if isinstance(failure, TaskFails) else ""
+            if isinstance(failure, TaskFails) and failure.status == "error":
+                break  # it would raise the same again
     empty = {"build_s": 0.0, "checks": "[]", "launched": "{}", "times": "{}", "wall_s": 0.0}
-    return {"status": "machine", "stage": "", "error": error, **empty}
+    return {"status": "machine", "stage": stage, "error": error, **empty}

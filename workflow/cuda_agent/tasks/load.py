@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+MODULE = "cuda_agent_task_"  # what the name of an executed task's module begins with
 _counter = itertools.count()
 
 
@@ -66,7 +67,7 @@ def load_task(code: str, name: str = "Model") -> Task:
         SyntaxError, or whatever the module raises when it is executed.
         TaskError: a part of the form is missing.
     """
-    module_name = f"cuda_agent_task_{next(_counter)}"
+    module_name = f"{MODULE}{next(_counter)}"
     filename = f"<{module_name}>"
     linecache.cache[filename] = (len(code), None, code.splitlines(keepends=True), filename)
     module = types.ModuleType(module_name)

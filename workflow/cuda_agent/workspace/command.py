@@ -7,15 +7,11 @@ import shutil
 from pathlib import Path
 
 from cuda_agent import params, provenance, records
-from cuda_agent.errors import UserError, existing
-from cuda_agent.tasks import syntax
+from cuda_agent.errors import existing
 from cuda_agent.workspace.layout import create
+from cuda_agent.workspace.task_file import WorkspaceError, task_text
 
 _SHOWN = 8  # ids that a message lists
-
-
-class WorkspaceError(UserError, ValueError):
-    """There is no such task, or no room for its workspace."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _code(task: str, run: str, root: Path) -> str:
     if Path(task).is_file():
-        return _module(Path(task))
+        return task_text(Path(task))
     if Path(task).exists():
         what = "a folder" if Path(task).is_dir() else "a pipe or a device"
         raise WorkspaceError(
@@ -41,18 +37,6 @@ def _code(task: str, run: str, root: Path) -> str:
         listed = f": {', '.join(ids)}" if task and found else ""
         raise WorkspaceError(f"{path}: {len(found)} tasks have an id that begins with {task!r}{listed}")
     return found[0]["code"]
-
-
-def _module(path: Path) -> str:
-    """Text of a task's file, if it has the form of one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        names = {getattr(node, "name", "") for node in syntax.parse(text).body}
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise WorkspaceError(f"{path}: is no Python: {error}") from None
-    if lacking := [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in names]:
-        raise WorkspaceError(f"{path}: is no task: it defines no {' and no '.join(lacking)}")
-    return text
 
 
 def run(args: argparse.Namespace) -> int:

@@ -53,17 +53,40 @@ def make(*, candidates=96, tasks=48, judged=24, passing=0.7, policies=("codegen"
     rows |= {"submissions": [], "judgements": [], "verdicts": [], "trajectories": []}
     for i in range(40):
         rows["operators"].append(
-            row(records.OPERATORS, name=f"torch.nn.Op{i}", source="torch", status="verified" if i % 5 else "excluded")
+            row(
+                records.OPERATORS,
+                name=f"torch.nn.Op{i}",
+                source="torch",
+                kind=("pointwise", "reduction", "contraction")[i % 3],
+                status="verified" if i % 5 else "excluded",
+            )
         )
     for i in range(candidates):
         name, source = f"c{i:05d}", rng.choice(MIX)
         ops = rng.sample(OPS, 1 if source == "transformers" else int(source[-1]))
         rows["candidates"].append(
-            row(records.CANDIDATES, candidate_id=name, ops=ops, data_source=source, code=CODE, composer="stack")
+            row(
+                records.CANDIDATES,
+                candidate_id=name,
+                ops=ops,
+                operators=[f"torch.nn.Op{OPS.index(op)}" for op in ops],
+                data_source=source,
+                code=CODE,
+                composer="stack",
+            )
         )
         eager = 10 ** rng.uniform(-2, 2.2)
         rows["observations"].append(
-            row(records.OBSERVATIONS, candidate_id=name, status="ok", stage="time", ops=ops, eager_ms=eager, **hardware)
+            row(
+                records.OBSERVATIONS,
+                candidate_id=name,
+                status="ok",
+                stage="time",
+                ops=ops,
+                inputs=json.dumps([{"shape": [64] * (2 + i % 3), "dtype": "float32"}]),
+                eager_ms=eager,
+                **hardware,
+            )
         )
         if i >= tasks:
             rule = rng.choice(

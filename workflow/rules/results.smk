@@ -9,11 +9,13 @@ TABLES = [
     "funnel",
     "mix",
     "operators",
+    "diversity",
     "table1",
 ]
 FIGURES = [
     "funnel",
     "operator_mix",
+    "diversity",
     "similarity",
     "eager_times",
     "fast_p",

@@ -12,11 +12,12 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cuda_agent.evaluation import dataset
+from cuda_agent.evaluation import dataset, diversity
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.evaluation.metrics import BASELINES, passed, speedup
 
-TABLES = ("results", "by_data_source", "fast_p", "failures", "per_task", "funnel", "mix", "operators", "table1")
+TABLES = ("results", "by_data_source", "fast_p", "failures", "per_task", "funnel", "mix", "operators")
+TABLES += ("diversity", "table1")
 MEASURES = ("compiled_rate", "correct_rate", "pass_rate", "faster_eager", "faster_compile", "speedup_eager")
 MEASURES += ("speedup_compile", "mean_reward")
 
@@ -65,6 +66,7 @@ def tables(rows: Rows, metrics: Mapping[str, Any], published: Sequence[Mapping[s
         "operators": _csv(
             ["operator", "tasks"], [{"operator": name, "tasks": n} for name, n in dataset.operators(rows)]
         ),
+        "diversity": _csv(["measure", "unit", *diversity.GROUPS, "published"], diversity.diversity(rows)),
         "table1": _table1(metrics, published),
     }
 

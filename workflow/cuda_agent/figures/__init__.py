@@ -15,6 +15,7 @@ from cuda_agent.params import Params
 FIGURES: dict[str, Callable[[Rows, Params], bytes]] = {
     "funnel": dataset.funnel,
     "operator_mix": dataset.operator_mix,
+    "diversity": dataset.diversity,
     "similarity": dataset.similarity,
     "eager_times": dataset.eager_times,
     "fast_p": results.fast_p,

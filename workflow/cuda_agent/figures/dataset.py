@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from cuda_agent.evaluation import dataset
 from cuda_agent.evaluation.artefacts import Rows
+from cuda_agent.evaluation.diversity import entropy, spread
 from cuda_agent.figures import style
 from cuda_agent.params import Params
 
@@ -69,6 +73,44 @@ def operator_mix(rows: Rows, params: Params) -> bytes:
         more = f"{len(top)} most frequent of {len(operators)}" if len(operators) > len(top) else "all"
         style.panel(right, f"operators ({more})")
         return style.svg(fig)
+
+
+def diversity(rows: Rows, params: Params) -> bytes:
+    """What the tasks are made of: kinds of operators, ranks of inputs, sizes of the largest input."""
+    if not rows["tasks"]:
+        return _styled_no_data("no tasks")
+    counts = spread(rows, "tasks")
+    with style.styled():
+        fig, axes = style.figure(3.0, 3, width_ratios=[1.3, 0.8, 1.3])
+        for ax, (name, label) in zip(axes, _SPREADS.items(), strict=True):
+            _bars(ax, counts[name], horizontal=name == "kind")
+            ax.set_xlabel(label, fontsize=7.5)
+            style.panel(ax, f"{name} (entropy {entropy(counts[name].elements()) or 0:.2f} bits)")
+        axes[1].set_ylabel("inputs")
+        axes[2].set_ylabel("tasks")
+        style.caption(fig, f"{style.count(len(rows['tasks']), 'task')}, run {params.run}; data types of inputs: "
+                            f"{', '.join(sorted(counts['dtype']))}")  # fmt: skip
+        return style.svg(fig)
+
+
+_SPREADS = {
+    "kind": "operators in tasks",
+    "rank": "axes of an input",
+    "size": "log$_2$ elements of the largest input",
+}
+
+
+def _bars(ax: Axes, counts: Counter, *, horizontal: bool) -> None:
+    if horizontal:
+        items = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        ax.barh(range(len(items)), [n for _, n in items], 0.7, color=style.BLUE)
+        ax.set_yticks(range(len(items)), [str(value) for value, _ in items], fontsize=7.5)
+        ax.invert_yaxis()
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    else:
+        ax.bar(sorted(counts), [counts[value] for value in sorted(counts)], 0.7, color=style.BLUE)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
 
 
 def similarity(rows: Rows, params: Params) -> bytes:

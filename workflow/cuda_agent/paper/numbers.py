@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from cuda_agent.evaluation import dataset
+from cuda_agent.evaluation import dataset, diversity
 from cuda_agent.evaluation.artefacts import Rows
 from cuda_agent.evaluation.metrics import BASELINES
 from cuda_agent.params import Params
@@ -125,6 +125,10 @@ def _dataset(rows: Rows, params: Params) -> dict[str, Entry]:
         ),
         "task_operators": _entry(len(dataset.operators(rows)), "names", f"{home}/tasks.parquet", len(tasks)),
     }
+    for row in diversity.diversity(rows):
+        for group in diversity.GROUPS:
+            source = f"{home}/{group}.parquet"
+            out[f"diversity.{row['measure']}.{group}"] = _entry(row[group], row["unit"], source, len(rows[group]))
     for column, unit in (("eager_ms", "ms"), ("compile_ms", "ms"), ("nearest_similarity", ""), ("bytes", "bytes")):
         values = [t[column] for t in tasks if t.get(column) is not None]
         for name, f in (("min", min), ("median", _median), ("max", max)):

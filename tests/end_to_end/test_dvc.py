@@ -57,7 +57,7 @@ def test_a_pull_into_a_changed_workspace_does_not_hide_the_change(published, tmp
     set_params(clone.root, {"filtering": {"time_window_ms": [0.001, 0.5]}})
     code, text = clone.run("cuda-agent", "pull", "laptop", ok=False)
     assert code == 2
-    assert "dvc repro" in text
+    assert "`dvc repro results@laptop` makes it" in text
     assert not (clone.root / ".snakemake/metadata").exists()
 
 

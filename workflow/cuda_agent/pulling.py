@@ -51,7 +51,8 @@ def pull(root: Path, runs: list[str]) -> None:
     done = subprocess.run(status, cwd=root, check=False, capture_output=True, text=True, encoding="utf-8")
     if done.returncode or "up to date" not in done.stdout:
         raise PullError(
-            f"the workspace differs from what dvc.lock says:\n{done.stdout}{done.stderr}`dvc repro` makes it"
+            f"the workspace differs from what dvc.lock says:\n{done.stdout}{done.stderr}"
+            f"`dvc repro {' '.join(targets)}` makes it"
         )
     for run in runs:
         command = ["snakemake", "--cores", "1", "--touch", "--config", f"run={run}"]

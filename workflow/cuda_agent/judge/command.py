@@ -18,6 +18,7 @@ from cuda_agent.judge.rules import verdict
 from cuda_agent.sandbox import Pool
 from cuda_agent.tasks import load, normal
 from cuda_agent.workspace.layout import Backend
+from cuda_agent.workspace.task_file import WorkspaceError, task_text
 
 _MEND = "no kernel can be judged without a task that runs: mend it, or lay it out anew with `cuda-agent workspace`"
 CORRECT, NOT_CORRECT, MACHINE = 0, 1, 2
@@ -88,9 +89,9 @@ def run(args: argparse.Namespace) -> int:
 def _task(path: Path) -> dict[str, str]:
     """The task, named as in the tasks of a run: by its text, so that no other file can say another."""
     try:
-        code = workspace.task_text(path)
+        code = task_text(path)
         return {"code": code, "task_id": normal.task_id(code)}
-    except workspace.WorkspaceError as error:
+    except WorkspaceError as error:
         raise UserError(f"{error}; {_MEND}") from None
     except RecursionError:
         raise UserError(f"{path}: is nested too deeply; {_MEND}") from None

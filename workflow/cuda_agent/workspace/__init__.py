@@ -15,19 +15,16 @@ from cuda_agent.workspace.layout import (
     snapshot,
     template_hash,
 )
-from cuda_agent.workspace.task_file import WorkspaceError, task_text
 
 __all__ = [
     "TEMPLATE",
     "Build",
     "SubmissionError",
-    "WorkspaceError",
     "build",
     "create",
     "first_error",
     "is_submitted",
     "restore",
     "snapshot",
-    "task_text",
     "template_hash",
 ]

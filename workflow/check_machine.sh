@@ -15,12 +15,10 @@ elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     lacks "Python 3.11 or newer; $python is $("$python" -V 2>&1) (set PYTHON=/path/to/python3.11)"
 else
     "$python" -c 'import venv, ensurepip' 2>/dev/null || lacks "the modules venv and ensurepip: Debian package python3-venv"
-    "$python" - <<'EOF' || lacks "Python.h, which torch.compile needs: Debian package python3-dev"
-import os, sys, sysconfig
-sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
-EOF
+    IFS='
+'
+    for line in $("$python" -I "$(dirname "$0")/cuda_agent/toolchain.py"); do lacks "$line"; done
 fi
-command -v c++ >/dev/null || lacks "a C++ compiler: Debian package g++"
 command -v git >/dev/null || lacks "git: Debian package git"
 [ "$(uname -s)" = Linux ] || lacks "Linux: the sandbox needs its namespaces and Landlock"
 

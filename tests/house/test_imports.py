@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[2] / "workflow" / "cuda_agent"
 
 # A module may import from its own layer's part and from lower layers.
 LAYERS = [
-    {"errors", "lifeline", "plain", "strict_yaml"},
+    {"errors", "lifeline", "plain", "strict_yaml", "toolchain"},
     {"params", "records", "provenance", "progress", "machine"},
     {"journal", "made", "pinning"},
     {"tasks"},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from cuda_agent import toolchain
 from cuda_agent.errors import UserError
 
 _LISTEN_S = 0.5  # how long the processors are watched where the load is high
@@ -23,21 +24,22 @@ def lacks(device: str, *, compiles: bool) -> list[str]:
 
     Args:
         device: ``cpu`` or ``cuda``.
-        compiles: whether kernels will be compiled.
+        compiles: whether kernels will be compiled, which for ``cuda`` takes nvcc; torch.compile is used in any case.
     """
+    found = toolchain.lacks()
     if device != "cuda":
-        return []
+        return found
     import torch
 
-    found = []
     if torch.version.cuda is None:
         found.append(
-            f"torch {torch.__version__} was built without CUDA: install a build with it (https://pytorch.org/get-started)"
+            f"CUDA in torch: {torch.__version__} was built without CUDA; install a build with it "
+            "(https://pytorch.org/get-started)"
         )
     if not _has_gpu():
-        found.append("there is no NVIDIA GPU here (nvidia-smi lists none): use a machine that has one")
+        found.append("a GPU: there is no NVIDIA GPU here (nvidia-smi lists none); use a machine that has one")
     if compiles and shutil.which("nvcc") is None:
-        found.append("nvcc is not on PATH: install the CUDA toolkit, or put its bin/ on PATH")
+        found.append("nvcc: is not on PATH; install the CUDA toolkit, or put its bin/ on PATH")
     return found
 
 
@@ -54,11 +56,12 @@ def check_device(device: str, *, compiles: bool) -> None:
     """Stop where this machine cannot measure on the device; to be called before any work is begun.
 
     Raises:
-        DeviceError: says what is lacking and what to do; the device ``cpu`` lacks nothing.
+        DeviceError: says what is lacking and what to do.
     """
     if found := lacks(device, compiles=compiles):
-        instead = "or measure on the processor: device cpu and backend cpp"
-        raise DeviceError("\n".join(["the device cuda cannot be used:", *(f"  {line}" for line in found), instead]))
+        instead = ["or measure on the processor: device cpu and backend cpp"] if device == "cuda" else []
+        lines = [f"the device {device} cannot be used, as this machine lacks:", *(f"  {line}" for line in found)]
+        raise DeviceError("\n".join([*lines, *instead]))
 
 
 def load_warning(device: str, load: float | None = None, busy: float | None = None, cores: int | None = None) -> str:

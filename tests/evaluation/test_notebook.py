@@ -1,5 +1,8 @@
+import contextlib
+import gc
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import nbformat
@@ -56,6 +59,17 @@ def test_a_failing_cell_is_named_and_nothing_is_written(tmp_path):
         evaluation.execute_notebook(source, tmp_path / "out.ipynb", {}, folder=tmp_path)
     assert str(source) in str(error.value)
     assert not (tmp_path / "out.ipynb").exists()
+
+
+@pytest.mark.parametrize("cell", ["print(x)", "raise ValueError"])
+def test_no_socket_is_left_open(tmp_path, cell):
+    source = notebook(tmp_path / "a.ipynb", "x = 1", cell)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with contextlib.suppress(NotebookError):
+            evaluation.execute_notebook(source, tmp_path / "out.ipynb", {}, folder=tmp_path)
+        gc.collect()
+    assert [str(w.message) for w in seen if issubclass(w.category, ResourceWarning)] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

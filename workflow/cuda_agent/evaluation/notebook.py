@@ -60,6 +60,8 @@ def execute_notebook(
         try:
             await client.async_execute(env=environment)
         finally:
+            if client.kc is not None:  # whose sockets nbclient leaves open where the manager is not its own
+                client.kc.stop_channels()
             if manager.has_kernel:
                 await manager.shutdown_kernel(now=True)
 

@@ -54,7 +54,6 @@ def project(tmp_path, monkeypatch):
         ("judge latin-model.py", "latin-model.py/model.py: is no text in UTF-8"),
         ("pin nosuch", "nosuch.yaml"),
         ("pin laptop", "make them with `snakemake"),
-        ("pin laptop --root nosuch", "nosuch/workflow/runs: holds no run; name the repository's folder"),
         (
             "workspace abc new",
             "data/laptop/tasks.parquet: not there; make it with `snakemake --cores all",
@@ -78,6 +77,11 @@ def project(tmp_path, monkeypatch):
         ("readme --check", "git has no commit to compare"),
         ("readme --root nosuch", "nosuch/README.md: No such file or directory"),
         ("pull", "dvc.lock has no finished run"),
+        ("pull nosuch", "there is no workflow/runs/nosuch.yaml"),
+        *(
+            (f"{command} --root nosuch", "nosuch/workflow/runs: holds no run; name the repository's folder")
+            for command in ("pull", "pull laptop", "pin laptop", "record laptop")
+        ),
     ],
 )
 def test_what_a_user_can_mend_is_told_on_stderr(project, capsys, command, said):

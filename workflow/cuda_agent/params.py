@@ -430,15 +430,25 @@ def check_keys(paths: Iterable[Path | str]) -> None:
             continue  # JSON that is no YAML: Snakemake has read it
 
 
+def known_runs(root: Path) -> list[str]:
+    """Names of the runs that a repository has, sorted.
+
+    Raises:
+        ParamsError: it has none, as the folder is not the repository.
+    """
+    known = sorted(p.stem for p in (root / "workflow" / "runs").glob("*.yaml"))
+    if not known:
+        raise ParamsError(f"{root / 'workflow' / 'runs'}: holds no run; name the repository's folder, or go there")
+    return known
+
+
 def run_file(root: Path, name: Any) -> Path:
     """The file that says what a run changes.
 
     Raises:
         ParamsError: none is named, or there is no such file; names the runs that there are.
     """
-    known = sorted(p.stem for p in (root / "workflow" / "runs").glob("*.yaml"))
-    if not known:
-        raise ParamsError(f"{root / 'workflow' / 'runs'}: holds no run; name the repository's folder, or go there")
+    known = known_runs(root)
     if name is None:
         raise ParamsError(f"{root / 'params.yaml'}: has no key run, which names the run to make; known runs: {known}")
     if name not in known:

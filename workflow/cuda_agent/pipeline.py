@@ -151,9 +151,9 @@ def stages(root: Path) -> dict[str, Any]:
             the outputs of both.
     """
     root = root.resolve()
-    runs = sorted((p.stem for p in (root / "workflow" / "runs").glob("*.yaml")), key=lambda r: (r != "laptop", r))
-    if not runs or not (root / "Snakefile").exists():
-        raise params.ParamsError(f"{root}: is not the repository: it has no Snakefile and workflow/runs/*.yaml")
+    runs = sorted(params.known_runs(root), key=lambda r: (r != "laptop", r))
+    if not (root / "Snakefile").exists():
+        raise params.ParamsError(f"{root}: is not the repository: it has no Snakefile")
     policies = {run: params.load(root, run).rollouts.policies for run in runs}
     first = policies[runs[0]]
     for run, names in policies.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from cuda_agent import made
+from cuda_agent import made, params
 from cuda_agent.errors import UserError
 
 
@@ -37,9 +37,12 @@ def pull(root: Path, runs: list[str]) -> None:
         runs: which runs to fetch.
 
     Raises:
+        ParamsError: there is no such run, or the folder is not the repository.
         PullError: the remote lacks files, or the workspace differs from what is published: Snakemake is told nothing,
             since that would hide stale files.
     """
+    for run in runs:
+        params.run_file(root, run)
     on_path("dvc", "snakemake")
     targets = [f"results@{run}" for run in runs]
     if subprocess.run(["dvc", "pull", "--with-deps", *targets], cwd=root, check=False).returncode:
@@ -89,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Pull."""
+    params.known_runs(args.root)
     runs = args.runs or locked_runs(args.root)
     if not runs:
         raise PullError(

@@ -1,5 +1,6 @@
 """Answers without tools, judged for real on the processor."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -49,6 +50,25 @@ def project(tmp_path, monkeypatch):
     text = yaml.safe_dump(params.merge(params.read_yaml(ROOT / "params.yaml"), {"judging": LITTLE}))
     (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def judged_once(kept, monkeypatch):
+    """The same answer to the same task is judged once; judging it takes many seconds."""
+    judge_one = reward.judge_one
+
+    def judge(pool, task, files, **how):
+        key = json.dumps([task, files])
+        if key not in kept:
+            kept[key] = judge_one(pool, task, files, **how)
+        return dict(kept[key])
+
+    monkeypatch.setattr(reward, "judge_one", judge)
 
 
 def score(answer, **about):

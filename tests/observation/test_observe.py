@@ -1,12 +1,15 @@
 """Every candidate becomes one row, whatever it does, and the others are not affected."""
 
+import contextlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from cuda_agent import params, records
 from cuda_agent.journal import Journal
 from cuda_agent.observation import observe
+from cuda_agent.sandbox import Pool
 
 TASK = """
 import torch
@@ -34,7 +37,6 @@ def task(forward="return torch.relu(self.linear(x))", extra=""):
 
 
 HOSTILE = {
-    "hang": (task("\n        while True: pass"), "timeout", "eager"),
     "segfault": (task("import ctypes; ctypes.string_at(0)"), "crashed", "eager"),
     "allocate": (task("return torch.empty(30 * 2**30, dtype=torch.int8)"), "memory", "eager"),
     "fork_bomb": (
@@ -85,14 +87,21 @@ def journal(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def rows(sections, keep, journal):
+def pool(sections):
+    """One pool for all, as starting one takes seconds."""
+    with Pool("cpu", sections[1], workers=2) as pool, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[observe.__module__], "Pool", lambda *_: contextlib.nullcontext(pool))
+        yield
+
+
+@pytest.fixture(scope="module")
+def rows(sections, keep, journal, pool):
     observation, sandbox = sections
-    brief = observation.model_copy(update={"timeout_s": 20.0})
     said = []
     asked = candidates(keep)
     found = observe(
         asked,
-        brief,
+        observation,
         sandbox,
         seed=1,
         workers=2,
@@ -110,6 +119,15 @@ def test_how_it_ended(rows, name):
     assert (row["status"], row["stage"]) == (status, stage), row["error"]
     assert row["error"]
     assert row["eager_ms"] is None
+
+
+def test_a_hang_is_ended(sections, tmp_path, pool):
+    observation, sandbox = sections
+    brief = observation.model_copy(update={"timeout_s": 4.0})
+    asked = [{"candidate_id": "hang", "code": task("\n        while True: pass")}]
+    quiet = {"journal": Journal(tmp_path), "progress": lambda *_, **__: None}
+    (row,) = observe(asked, brief, sandbox, seed=1, workers=2, **quiet)
+    assert (row["status"], row["stage"], row["eager_ms"]) == ("timeout", "eager", None), row["error"]
 
 
 def test_files_of_others_are_safe(rows, keep):
@@ -172,7 +190,7 @@ def test_a_second_job_finds_them_in_the_journal(rows, sections, keep, journal):
     resumed = []
     again = observe(
         candidates(keep),
-        observation.model_copy(update={"timeout_s": 20.0}),
+        observation,
         sandbox,
         seed=1,
         workers=1,

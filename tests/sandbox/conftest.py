@@ -14,11 +14,13 @@ def section():
 
 @pytest.fixture(scope="session")
 def pool(section):
-    with sandbox.Pool("cpu", section, workers=2) as made:
+    # Without the compiler a child is small: it is forked in a tenth of the time, which bombs take many times.
+    with sandbox.Pool("cpu", section, workers=2, compiles=False) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def limits(section):
     """Limits on a call of which nothing is expected to take long."""
-    return sandbox.Limits.of(section.model_copy(update={"memory_mb": 1500, "file_size_mb": 8, "output_kb": 16}), 60)
+    small = {"memory_mb": 1500, "processes": 16, "file_size_mb": 8, "output_kb": 16}
+    return sandbox.Limits.of(section.model_copy(update=small), 60)

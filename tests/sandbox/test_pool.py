@@ -56,7 +56,7 @@ def test_status(pool, limits, *, name, payload, status, error):
 
 
 def test_process_numbers_do_not_run_out(pool, limits):
-    assert run(pool, limits, "fork_and_wait", times=500).value == 500
+    assert run(pool, limits, "start_and_wait", times=500).value == 500
 
 
 @pytest.mark.parametrize("name", ["endless_loop", "deaf_loop"])

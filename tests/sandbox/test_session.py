@@ -120,7 +120,7 @@ def test_map_does_again_alone_what_was_short_of_something_shared(pool):
 
 
 def test_a_lost_server_is_replaced(section, limits):
-    with sandbox.Pool("cpu", section) as pool:
+    with sandbox.Pool("cpu", section, compiles=False) as pool:
         assert pool.run("hostile:echo", {"value": 1}, limits=limits).value == 1
         pool._server._process.kill()
         pool._server._process.wait()

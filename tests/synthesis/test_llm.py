@@ -75,7 +75,7 @@ def serve(script):
 
 @pytest.fixture(scope="module")
 def pool():
-    with Pool("cpu", SANDBOX) as pool:
+    with Pool("cpu", SANDBOX, compiles=False) as pool:
         yield pool
 
 

@@ -123,7 +123,7 @@ def test_how_it_ended(rows, name):
 
 def test_a_hang_is_ended(sections, tmp_path, pool):
     observation, sandbox = sections
-    brief = observation.model_copy(update={"timeout_s": 4.0})
+    brief = observation.model_copy(update={"timeout_s": 8.0})
     asked = [{"candidate_id": "hang", "code": task("\n        while True: pass")}]
     quiet = {"journal": Journal(tmp_path), "progress": lambda *_, **__: None}
     (row,) = observe(asked, brief, sandbox, seed=1, workers=2, **quiet)
